@@ -3,13 +3,15 @@
  */
 #include "lib_data.h"
 
+#include "lib_table.h"
+
 #include <pthread.h>
 #include <time.h>
 
 enum { LOADERS = 2, KEY_TEXT = 9, NAME_BYTES = 20, MAIL_BYTES = 28, TAG_BYTES = 8, TAGS = 3 };
 
-static const struct hf_str table_name = HF_STR_INIT("bench");
-static const struct hf_str index_name = HF_STR_INIT("by-owner");
+static const struct hf_str table_name = HF_STR_INIT(BENCH_TABLE);
+static const struct hf_str index_name = HF_STR_INIT(BENCH_INDEX);
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
@@ -108,30 +110,9 @@ void bench_data_free(struct bench_data *data)
 
 void bench_create_table(struct bench_data *data)
 {
-    const struct hf_attribute_definition attributes[] = {{HF_STR("pk"), HF_SCALAR_S},
-                                                         {HF_STR("sk"), HF_SCALAR_N},
-                                                         {HF_STR("owner"), HF_SCALAR_S},
-                                                         {HF_STR("created"), HF_SCALAR_N}};
-    const struct hf_key_element keys[] = {{HF_STR("pk"), HF_KEY_HASH},
-                                          {HF_STR("sk"), HF_KEY_RANGE}};
-    const struct hf_key_element index_keys[] = {{HF_STR("owner"), HF_KEY_HASH},
-                                                {HF_STR("created"), HF_KEY_RANGE}};
-    const struct hf_projection all = {.type = HF_PROJECT_ALL};
-    const struct hf_index index = {.name = index_name,
-                                   .key_schema = index_keys,
-                                   .key_schema_len = 2,
-                                   .projection = &all};
-    const struct hf_create_table request = {.table = table_name,
-                                            .attributes = attributes,
-                                            .attributes_len = data->indexed ? 4 : 2,
-                                            .key_schema = keys,
-                                            .key_schema_len = 2,
-                                            .global_indexes = data->indexed ? &index : NULL,
-                                            .global_indexes_len = data->indexed ? 1 : 0,
-                                            .billing = HF_BILLING_PAY_PER_REQUEST};
     struct hf_scope *s = hf_scope_new(NULL);
 
-    if (!s || hf_create_table(s, data->db, &request, NULL) != HF_OK)
+    if (!s || bench_table_make(s, data->db, data->indexed) != HF_OK)
         bench_die("CreateTable: %s", s ? hf_scope_error_text(s) : "out of memory");
     hf_scope_free(s);
 }

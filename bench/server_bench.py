@@ -47,8 +47,9 @@ def say(text):
 
 
 class Bench:
-    def __init__(self, options):
+    def __init__(self, options, pair=0):
         self.options = options
+        self.pair = pair  # who begins changes from one to the next
         self.only = re.compile(options.only)
         self.results = goals.Results(options.judge)
         self.failures = []
@@ -163,7 +164,7 @@ class Bench:
 
     def measure(self, workload, connections):
         names = self.options.servers
-        for i in range(self.options.repeat):
+        for i in range(self.pair, self.pair + self.options.repeat):
             for name in names[i % len(names):] + names[:i % len(names)]:
                 try:
                     self.settle()
@@ -306,6 +307,8 @@ def parse(arguments):
     p.add_argument("--before", metavar="PROGRAM",
                    help="another version of ours, to be compared with: each cell of --servers "
                         "that begins with holdfast- is measured with it too")
+    p.add_argument("--pairs", type=int, default=1, metavar="N",
+                   help="with --before: start both versions afresh so many times, and judge by pairs (1)")
     p.add_argument("--peers", default=os.path.join(ROOT, "build/bench-peers"), metavar="DIR")
     p.add_argument("--keep", action="store_true", help="keep the directory of the run")
     options = p.parse_args(arguments)
@@ -323,8 +326,10 @@ def parse(arguments):
         p.error(f"{options.dir} is in memory; --dir must be on a real disk")
     if options.items % 50 or options.million % 50:
         p.error("--items and --million must be multiples of 50")
-    if options.repeat < 1:
-        p.error("--repeat must be at least 1")
+    if options.repeat < 1 or options.pairs < 1:
+        p.error("--repeat and --pairs must be at least 1")
+    if options.pairs > 1 and not options.before:
+        p.error("--pairs compares with another version: give --before")
     return options
 
 
@@ -365,23 +370,34 @@ def conclude(bench, judged):
 def main():
     options = parse(sys.argv[1:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    bench = Bench(options)
     about = {"processor": processor(), "kernel": platform.release(),
              "disk": file_system(options.dir), "seconds": options.seconds,
-             "repeat": options.repeat, "items": options.items, "judge": options.judge,
+             "repeat": options.repeat, "pairs": options.pairs, "items": options.items, "judge": options.judge,
              "load": round(os.getloadavg()[0], 2),
              "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     if about["load"] > BUSY_LOAD:
         say("others use this machine: figures will be low and uneven; consider --judge cpu")
-    try:
-        bench.run()
-    except KeyboardInterrupt:
-        return 2
-    finally:
-        bench.close()
+    pairs = []
+    for pair in range(options.pairs):
+        bench = Bench(options, pair)
+        if options.pairs > 1:
+            say(f"pair {pair + 1} of {options.pairs}")
+        try:
+            bench.run()
+        except KeyboardInterrupt:
+            return 2
+        finally:
+            bench.close()
+        pairs.append(bench.results)
+        if pair:
+            bench.failures += failures
+        failures = bench.failures
+    bench.results = goals.merge(pairs)
     goals.print_facts(bench.results, options.servers)
-    if options.before:
+    if options.pairs > 1:
+        goals.print_pairs(pairs)
+    elif options.before:
         goals.print_before(bench.results)
     judged = goals.judge(bench.results)
     goals.print_goals(bench.results, judged, options.whole)

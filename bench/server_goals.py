@@ -74,6 +74,17 @@ class Results:
         return a.ops / (b.ops if medians else b.best_ops)
 
 
+def merge(pairs):
+    """The runs of all; single figures are those of the last."""
+    whole = Results(pairs[-1].basis)
+    whole.facts = pairs[-1].facts
+    for results in pairs:
+        for place, runs in results.runs.items():
+            for run in runs:
+                whole.add(*place, run)
+    return whole
+
+
 # ---- tables --------------------------------------------------------------------------------------
 
 def print_head(servers):
@@ -125,6 +136,45 @@ def spread(cell, field):
     """How far its runs are apart, in percent of the median."""
     values = [run[field] for run in cell.runs]
     return (max(values) - min(values)) / cell.median(field) * 100 if cell.median(field) else 0
+
+
+def before_ratio(results, workload, connections, server):
+    """Operations, and processor time turned round; None: one of the two was not measured."""
+    now = results.good(workload, connections, server)
+    before = results.good(workload, connections, server.replace("holdfast-", "before-"))
+    if not now or not before or not now.cpu:
+        return None
+    return now.ops / before.ops, before.cpu / now.cpu
+
+
+def print_pairs(pairs):
+    """A line per cell: this version to the one before, in pairs of instances that were started afresh.
+
+    Instances of one build differ by more than their turns do: where its memory lies is decided when it starts. So a
+    pair counts once, and a cell is called slower or faster only if it is that in every pair: with five, 1 of 16 of the
+    cells of two equal builds is.
+    """
+    print(f"\n{'pairs, to the version before':<34}{'ops x':>8}{'least':>8}{'most':>8}{'CPU x':>8}")
+    medians, verdicts = [], {"slower": 0, "faster": 0, "": 0}
+    for workload, connections, server in sorted({place for results in pairs for place in results.runs}):
+        if not server.startswith("holdfast-"):
+            continue
+        ratios = [ratio for results in pairs if (ratio := before_ratio(results, workload, connections, server))]
+        if not ratios:
+            continue
+        ops, cpu = ([ratio[i] for ratio in ratios] for i in (0, 1))
+        verdict = ""
+        if len(ratios) == len(pairs):
+            verdict = "slower" if max(ops) < 1 else "faster" if min(ops) > 1 else ""
+        verdicts[verdict] += 1
+        medians.append((statistics.median(ops), statistics.median(cpu)))
+        print(f"  {f'{workload}/{connections} {server[9:]}':<32}{medians[-1][0]:>8.2f}{min(ops):>8.2f}{max(ops):>8.2f}"
+              f"{medians[-1][1]:>8.2f}  {verdict}".rstrip())
+    if medians:
+        print(f"  {'geometric mean':<32}{statistics.geometric_mean(m[0] for m in medians):>8.3f}{'':>16}"
+              f"{statistics.geometric_mean(m[1] for m in medians):>8.3f}")
+        print(f"  {verdicts['slower']} of {len(medians)} cells slower in all {len(pairs)} pairs, "
+              f"{verdicts['faster']} faster in all")
 
 
 def print_before(results):

@@ -4,8 +4,9 @@
 #       AUTO (default): if there are archives of RocksDB and of what it needs, and no sanitizer
 #       ON: they have to be there; OFF: the command is linked with shared libraries, as tests are
 #
-# Statically means: RocksDB, its compressors and the runtime of C++ are parts of the command, and
-# OpenSSL is loaded when it is needed (src/cli/frame/openssl.c). Other libraries stay shared.
+# Statically means: RocksDB, its compressors, the runtime of C++, libuv, xxHash and libdeflate are parts of the
+# command, and OpenSSL is loaded when it is needed (src/cli/frame/process/openssl.c). Only the C library is
+# shared, and one of an older system will do (src/cli/frame/process/portable.c, test/check/portable).
 # Gives hf_link_command(TARGET).
 set(HF_COMMAND_STATIC AUTO CACHE STRING "link RocksDB into the command: AUTO, ON or OFF")
 set_property(CACHE HF_COMMAND_STATIC PROPERTY STRINGS AUTO ON OFF)
@@ -33,6 +34,27 @@ function(hf_find_archives out)
     if(IS_ABSOLUTE "${runtime}")
         list(APPEND found ${runtime})
     endif()
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# What else the command needs, for hf_link_command(). They are found beside the shared ones
+# that pkg-config names, as their headers are those that are used.
+function(hf_find_own_archives out)
+    set(found)
+    foreach(pair UV:uv_a XXHASH:xxhash DEFLATE:deflate)
+        string(REPLACE ":" ";" pair ${pair})
+        list(GET pair 0 module)
+        list(GET pair 1 name)
+        list(GET ${module}_LINK_LIBRARIES 0 shared)
+        get_filename_component(folder ${shared} DIRECTORY)
+        find_library(HF_ARCHIVE_${name} NAMES lib${name}.a PATHS ${folder} NO_DEFAULT_PATH)
+        mark_as_advanced(HF_ARCHIVE_${name})
+        if(NOT HF_ARCHIVE_${name})
+            set(${out} NOTFOUND PARENT_SCOPE)
+            return()
+        endif()
+        list(APPEND found ${HF_ARCHIVE_${name}})
+    endforeach()
     set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
@@ -81,7 +103,8 @@ if(HF_COMMAND_STATIC STREQUAL "AUTO" AND HF_SANITIZE)
     message(STATUS "The command: shared libraries, for the sanitizers")
 elseif(HF_COMMAND_STATIC)
     hf_find_archives(HF_ARCHIVES)
-    hf_try_archives("${HF_ARCHIVES}")
+    hf_find_own_archives(HF_OWN_ARCHIVES)
+    hf_try_archives("${HF_ARCHIVES};${HF_OWN_ARCHIVES}")
     if(HF_ARCHIVES_LINK)
         set(HF_LINKS_ARCHIVES ON)
         message(STATUS "The command: RocksDB is a part of it")
@@ -120,21 +143,58 @@ function(hf_libedit source)
     endif()
 endfunction()
 
+# hf_find_unused(OUT): options for the linker, one for each function of C++ that cmake/rocksdb_unused.txt names and a
+# part of RocksDB's archive asks for. Names of C++ are mangled: DB::Open begins with _ZN7rocksdb2DB4Open, and with
+# _ZNK if it is const. (GNU's linker then leaves out what only they need; lld keeps it, but nobody gets there.)
+function(hf_find_unused out)
+    set(list ${CMAKE_SOURCE_DIR}/cmake/rocksdb_unused.txt)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
+    file(STRINGS ${list} lines REGEX "^[A-Z]")
+    set(begins)
+    foreach(line ${lines})
+        string(REGEX REPLACE " .*" "" path ${line})
+        string(REPLACE "::" ";" path ${path})
+        set(mangled _ZNK?7rocksdb)
+        foreach(name ${path})
+            string(LENGTH ${name} length)
+            string(APPEND mangled ${length}${name})
+        endforeach()
+        list(APPEND begins ${mangled})
+    endforeach()
+    list(JOIN begins "|" begins)
+    execute_process(COMMAND ${CMAKE_NM} -u ${HF_ARCHIVE_rocksdb} OUTPUT_VARIABLE names ERROR_QUIET)
+    string(REGEX MATCHALL " (${begins})[A-Za-z0-9_]+" names "${names}")
+    list(REMOVE_DUPLICATES names)
+    list(SORT names)
+    list(TRANSFORM names REPLACE " (.+)" "-Wl,--defsym=\\1=hf__rocksdb_unused" OUTPUT_VARIABLE options)
+    set(${out} ${options} -Wl,-u,hf__rocksdb_unused PARENT_SCOPE)
+endfunction()
+
 function(hf_link_command target)
     if(NOT HF_LINKS_ARCHIVES)
-        target_link_libraries(${target} PRIVATE inside)
+        target_link_libraries(${target} PRIVATE inside PkgConfig::ZLIB)
         return()
     endif()
-    target_sources(${target} PRIVATE src/cli/frame/openssl.c)
+    target_sources(${target} PRIVATE src/cli/frame/process/openssl.c src/cli/frame/process/portable.c)
     foreach(library ${OPENSSL_LINK_LIBRARIES})
         if(library MATCHES "/lib(ssl|crypto)[.][^/]*$")
             string(TOUPPER ${CMAKE_MATCH_1} name)
             hf_soname(soname ${library})
-            set_property(SOURCE src/cli/frame/openssl.c APPEND PROPERTY COMPILE_DEFINITIONS
+            set_property(SOURCE src/cli/frame/process/openssl.c APPEND PROPERTY COMPILE_DEFINITIONS
                 HF_${name}_LIBRARY="${soname}")
         endif()
     endforeach()
     target_include_directories(${target} PRIVATE ${OPENSSL_INCLUDE_DIRS})
-    target_link_libraries(${target} PRIVATE inside_archive ${HF_ARCHIVES} m)
-    target_link_options(${target} PRIVATE -static-libgcc)
+    # Not inside_archive itself, which brings the shared libraries of the tests along.
+    add_dependencies(${target} inside_archive)
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${target} PRIVATE hf_flags $<TARGET_FILE:inside_archive>
+        ${HF_ARCHIVES} ${HF_OWN_ARCHIVES} m Threads::Threads ${CMAKE_DL_LIBS})
+    # What nobody calls is left out. The options are in a file, too, for test/check/unused.
+    hf_find_unused(unused)
+    target_sources(${target} PRIVATE src/cli/frame/process/unused.c)
+    list(JOIN unused "\n" lines)
+    list(JOIN HF_ARCHIVES "\n" archives)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/rocksdb_unused CONTENT "${lines}\n${archives}\n" @ONLY)
+    target_link_options(${target} PRIVATE -static-libgcc -Wl,--gc-sections ${unused})
 endfunction()

@@ -2,14 +2,16 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/holdfast TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(TARGETS holdfast holdfast_static holdfast_engine holdfast_engine_static
+install(TARGETS holdfast holdfast_static holdfast_engine holdfast_engine_static holdfast_server
+        holdfast_server_static
     EXPORT holdfast-targets)
 
 # README.md, and all that its links lead to. Links of documents into the sources become plain text.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
-              ${CMAKE_SOURCE_DIR}/SECURITY.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md TYPE DOC)
+              ${CMAKE_SOURCE_DIR}/SECURITY.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md
+              ${CMAKE_SOURCE_DIR}/CHANGELOG.md TYPE DOC)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/changes TYPE DOC
-        FILES_MATCHING PATTERN "*.md")
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples TYPE DOC FILES_MATCHING PATTERN "*.c")
 install(CODE "
     set(doc_dir \"${CMAKE_INSTALL_DOCDIR}\")
@@ -17,7 +19,7 @@ install(CODE "
     file(GLOB_RECURSE documents \"\$ENV{DESTDIR}\${doc_dir}/docs/*.md\")
     foreach(document \${documents})
         file(READ \${document} text)
-        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\((([.][.]/)+(src|test|include|bench))/[^)\\n]*\\\\)\" \"\\\\1\"
+        string(REGEX REPLACE \"\\\\[([^]\\n]*)\\\\]\\\\((([.][.]/)+(src|test|include|bench|console|bindings))/[^)\\n]*\\\\)\" \"\\\\1\"
             text \"\${text}\")
         file(WRITE \${document} \"\${text}\")
     endforeach()")
@@ -47,7 +49,8 @@ foreach(archive ${HF_ARCHIVES})
         string(APPEND HF_PC_ROCKSDB " ${name}")
     endif()
 endforeach()
-foreach(name holdfast holdfast-shared holdfast-engine holdfast-engine-shared)
+foreach(name holdfast holdfast-shared holdfast-engine holdfast-engine-shared holdfast-server
+        holdfast-server-shared)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

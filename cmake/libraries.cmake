@@ -1,4 +1,4 @@
-# The two libraries, each shared and static, from the objects of the folders.
+# The three libraries, each shared and static, from the objects of the folders.
 #
 # What libholdfast shows is decided by one version script, cmake/holdfast.map.in: hf_* to everybody,
 # hf__* to the libholdfast-engine of the very same version, nothing else to anybody. The reasons are
@@ -8,6 +8,8 @@
 configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast.map.in ${CMAKE_BINARY_DIR}/holdfast.map @ONLY)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast-engine.map.in
     ${CMAKE_BINARY_DIR}/holdfast-engine.map @ONLY)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/holdfast-server.map.in
+    ${CMAKE_BINARY_DIR}/holdfast-server.map @ONLY)
 
 # Until 1.0 a minor version may break what the one before it had, so it has a name of its own for
 # the loader: libholdfast.so.0.1. docs/abi.md says what is kept within one.
@@ -48,8 +50,14 @@ target_link_libraries(holdfast_engine
     PUBLIC holdfast
     PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH> $<BUILD_INTERFACE:${ROCKSDB_LIBRARY}>)
 
-# It finds the other where it lies itself, in whatever prefix.
-set_target_properties(holdfast_engine PROPERTIES INSTALL_RPATH "$ORIGIN")
+hf_library(holdfast_server holdfast-server server)
+target_link_libraries(holdfast_server
+    PUBLIC holdfast_engine holdfast
+    PRIVATE $<BUILD_INTERFACE:PkgConfig::UV> $<BUILD_INTERFACE:PkgConfig::OPENSSL>
+            $<BUILD_INTERFACE:PkgConfig::DEFLATE>)
+
+# They find the others where they lie themselves, in whatever prefix.
+set_target_properties(holdfast_engine holdfast_server PROPERTIES INSTALL_RPATH "$ORIGIN")
 
 # For find_package(); inside this build nobody links the archives. Plain -l names: the packages
 # that they come from are the business of whoever links statically.
@@ -57,8 +65,12 @@ target_link_libraries(holdfast_static INTERFACE Threads::Threads
     $<INSTALL_INTERFACE:-lxxhash;-lssl;-lcrypto;-ldeflate>)
 target_link_libraries(holdfast_engine_static INTERFACE
     holdfast_static $<INSTALL_INTERFACE:-lrocksdb>)
+target_link_libraries(holdfast_server_static INTERFACE
+    holdfast_engine_static $<INSTALL_INTERFACE:-luv;-lssl;-lcrypto;-ldeflate>)
 
 set_target_properties(holdfast PROPERTIES EXPORT_NAME holdfast)
 set_target_properties(holdfast_static PROPERTIES EXPORT_NAME holdfast_static)
 set_target_properties(holdfast_engine PROPERTIES EXPORT_NAME engine)
 set_target_properties(holdfast_engine_static PROPERTIES EXPORT_NAME engine_static)
+set_target_properties(holdfast_server PROPERTIES EXPORT_NAME server)
+set_target_properties(holdfast_server_static PROPERTIES EXPORT_NAME server_static)

@@ -125,6 +125,20 @@ HF_API HF_NODISCARD enum hf_status hf_blob_has(struct hf_scope *s, struct hf_blo
 HF_API HF_NODISCARD enum hf_status hf_blob_delete(struct hf_scope *s, struct hf_blobs *blobs,
                                                   struct hf_str digest);
 
+/*
+ * An object of the bucket, below the prefix of an s3 store, that is no blob: by its key, as another
+ * program has stored it. Nothing is verified. For moving what other libraries have put there.
+ *
+ * HF_NOT_FOUND    there is no such object
+ * HF_INVALID      the key is empty, or has more than 1024 bytes
+ * HF_LIMIT        it has more than HF_BLOB_MAX bytes
+ * HF_UNSUPPORTED  the store is not one of s3
+ *
+ * Blocks. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_blobs_read_object(struct hf_scope *s, struct hf_blobs *blobs,
+                                                        struct hf_str key, struct hf_bytes *bytes);
+
 /* Called with each blob, in no order. Anything but HF_OK ends it, and is returned. */
 struct hf_blob_info {
     struct hf_str digest;

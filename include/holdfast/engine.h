@@ -19,6 +19,7 @@
 #define HOLDFAST_ENGINE_H
 
 #include <holdfast/base.h>
+#include <holdfast/bind.h>
 #include <holdfast/check.h>
 #include <holdfast/db.h>
 #include <holdfast/env.h>
@@ -88,6 +89,14 @@ HF_API HF_NODISCARD enum hf_status hf_open(struct hf_scope *s, struct hf_str url
                                            const struct hf_engine_options *options,
                                            struct hf_db **db);
 
+/*
+ * hf_open() for other languages: what hf_bind_connect() of bind.h is, for every URL that hf_open()
+ * takes.
+ */
+HF_API int hf_bind_open_url(const char *url, size_t url_len, const char *options,
+                            size_t options_len, struct hf_bind **bind, char **answer,
+                            size_t *answer_len);
+
 /* What one round of maintenance did. */
 struct hf_upkeep_report {
     uint64_t expired_items;   /* deleted because their time to live ended */
@@ -138,11 +147,23 @@ struct hf_engine_stats {
     bool stopped;          /* a sync failed: writes are refused until it is opened again */
     bool no_space;         /* writes are refused until there is room */
     bool read_only;        /* it was opened to be read */
-    uint64_t reserved[8];
+    bool embedded;         /* it is an embedded database */
+    struct hf_str path;    /* of its directory, until it is closed; absent in memory */
+    uint64_t reserved[6];
 };
 
 /* Figures of now; all zero when `db` is not an embedded database. Any thread. */
 HF_API void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats);
+
+/* Called for a table, with how many of its items have changed so far. It must not use the database. */
+typedef void hf_engine_changes_fn(struct hf_str table, uint64_t changes, void *user);
+
+/*
+ * Call `take` for each table of which items have changed since it was created or the database was
+ * opened, whoever changed them. So a program can notice which tables were written since it last
+ * asked. Does nothing when `db` is not an embedded database. Any thread.
+ */
+HF_API void hf_engine_changes(struct hf_db *db, hf_engine_changes_fn *take, void *user);
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 

@@ -33,7 +33,8 @@ enum hf_fault_kind {
     HF_FAULT_UNPROCESSED,  /* batches: the second half of the entries is handed back */
     HF_FAULT_ERROR,        /* InternalServerError; nothing is done */
     HF_FAULT_LOST_ANSWER,  /* it is done, and then InternalServerError */
-    HF_FAULT_LATENCY,      /* it is done, and the answer takes latency_ms longer */
+    HF_FAULT_LATENCY,      /* it is done, and the answer takes latency_ms longer, or until the scope
+                              ends: HF_TIMEOUT, HF_CANCELED */
     HF_FAULT_LOST_REQUEST  /* nothing is done, and HF_IO */
 };
 

@@ -140,6 +140,13 @@ struct hf_once_record {
 
 /* ---- doing it once -------------------------------------------------------------------------- */
 
+/*
+ * The attempt is lost, as a heartbeat has found: hf_once_lost(). Called once at most, on a thread of
+ * the table. It still has to be closed, but not in here. After hf_once_close() has returned this is
+ * not called or running any more. Since 0.1.
+ */
+typedef void hf_once_lost_fn(struct hf_once *once, void *user);
+
 struct hf_once_options {
     size_t size;           /* set by HF_OPTIONS() */
     uint32_t timeout_ms;   /* silence after which another attempt may follow; default 20000 */
@@ -158,9 +165,11 @@ struct hf_once_options {
      * not checked.
      */
     struct hf_bytes payload;
-    uint32_t keep_s;  /* how long the result is kept; default 0: forever */
-    uint32_t poll_ms; /* how often a waiter polls, at least; default 1000 */
-    bool no_wait;     /* hf_once_do() fails with HF_LOCKED where it would wait */
+    uint32_t keep_s;          /* how long the result is kept; default 0: forever */
+    uint32_t poll_ms;         /* how often a waiter polls, at least; default 1000 */
+    bool no_wait;             /* hf_once_do() fails with HF_LOCKED where it would wait */
+    hf_once_lost_fn *on_lost; /* default none */
+    void *user;               /* handed to on_lost */
 };
 
 /*

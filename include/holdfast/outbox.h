@@ -318,6 +318,33 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_stats_of(struct hf_scope *s, struct
                                                       const struct hf_event_list_options *options,
                                                       struct hf_outbox_stats *stats);
 
+/* ---- pausing -------------------------------------------------------------------------------- */
+
+/*
+ * Let all relays of this outbox pause, in whatever process they are: they finish what is in flight,
+ * and deliver nothing more until hf_outbox_resume(). They notice it at their next look at the table,
+ * within their heartbeat_ms; one that starts meanwhile waits, too. Buckets stay theirs, and events
+ * are emitted as before. `why` (may be absent) is kept for people, as is the time of the first call;
+ * pausing again changes nothing. hf_outbox_claim() goes on. HF_INVALID: `why` is longer than
+ * HF_EVENT_TEXT_MAX bytes. Since 0.1.
+ */
+HF_API HF_NODISCARD enum hf_status hf_outbox_pause(struct hf_scope *s, struct hf_outbox *outbox,
+                                                   struct hf_str why);
+
+/* Let them go on. HF_OK also if they were not paused. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_resume(struct hf_scope *s, struct hf_outbox *outbox);
+
+struct hf_outbox_pause {
+    bool paused;
+    int64_t since_us; /* by the clock of who paused them */
+    struct hf_str why;
+    uint64_t reserved[4];
+};
+
+/* Whether they are to pause. A consistent read. Since 0.1. */
+HF_API HF_NODISCARD enum hf_status hf_outbox_paused(struct hf_scope *s, struct hf_outbox *outbox,
+                                                    struct hf_outbox_pause *pause);
+
 /* ---- failed ones, and the history ----------------------------------------------------------- */
 
 /*
@@ -359,9 +386,12 @@ HF_API HF_NODISCARD enum hf_status hf_outbox_sweep_blobs(struct hf_scope *s,
                                                          struct hf_outbox *outbox, uint32_t older_s,
                                                          uint64_t *removed);
 
-/* Emit events of the history again, as they were, with their ids; options as for the history, but
- * all without a limit. They stay in the history meanwhile. *done (may be NULL) is how many; those
- * that wait to be delivered already do not count. HF_UNSUPPORTED as for hf_outbox_retry(). */
+/* Emit events of the history again, as they were, with their ids; options as for the history, oldest
+ * first, but all without a limit. They stay in the history meanwhile. *done (may be NULL) is how
+ * many; those that wait to be delivered already do not count, but for the limit they do. So pages
+ * of hf_outbox_history() can be emitted one after the other, each with its own `after` and as limit
+ * its length; with to_us, what is delivered meanwhile is not in them again. HF_UNSUPPORTED as for
+ * hf_outbox_retry(). */
 HF_API HF_NODISCARD enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                                     const struct hf_event_list_options *options,
                                                     uint64_t *done);

@@ -190,7 +190,8 @@ HF_API HF_NODISCARD enum hf_status hf_relay_drain(struct hf_scope *s, struct hf_
 HF_API HF_NODISCARD enum hf_status hf_relay_step(struct hf_scope *s, struct hf_relay *relay,
                                                  uint32_t *next_ms);
 
-/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. */
+/* Deliver nothing until it is resumed; the buckets stay ours. Any thread. All relays of an outbox at
+ * once, in other processes too: hf_outbox_pause(). */
 HF_API void hf_relay_pause(struct hf_relay *relay);
 HF_API void hf_relay_resume(struct hf_relay *relay);
 
@@ -209,7 +210,7 @@ struct hf_relay_metrics {
     uint64_t waiting;    /* events read and not delivered yet */
     uint32_t buckets;    /* ours now */
     bool breaker_open;
-    bool paused;
+    bool paused;       /* by hf_relay_pause(), or with all of the outbox */
     int64_t lag_ms;    /* how long the oldest event that we know of is due; 0: none is */
     double read_units; /* capacity consumed, as far as the database reports */
     double write_units;

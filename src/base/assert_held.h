@@ -35,11 +35,18 @@
 #define DEV_CHECKS 0
 #endif
 
-/* Not cached per thread: a child of fork() has another number. */
+/* The number of a thread is kept, as each look at it is a system call, and simulations assert millions of
+ * times. A child of fork() has another number than what it inherits here: then it looks again, as the
+ * owner of a mutex that it has locked is not the old one. */
 static inline bool mutex_is_held(pthread_mutex_t *mutex)
 {
 #if defined(__GLIBC__)
-    return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == (int)syscall(SYS_gettid);
+    static _Thread_local int self;
+    int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+
+    if (owner != self)
+        self = (int)syscall(SYS_gettid);
+    return owner != 0 && owner == self;
 #else
     if (pthread_mutex_trylock(mutex) != 0)
         return true;

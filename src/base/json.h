@@ -4,7 +4,7 @@
  *
  * The cursor builds nothing and allocates nothing: its caller, the walker, decides what to do with
  * each value. All readers of JSON in this library are such walkers: of DynamoDB's JSON (wire/), of events and change
- * records (coord/json.c), of the command's arguments (cli/frame/json_read.c).
+ * records (coord/json.c), of the command's arguments (cli/frame/output/json_read.c).
  *
  * Functions return false when they cannot go on. The cursor then stands where the text is wrong, and
  * `wrong` says what was expected there. A walker does not continue after a false: it returns

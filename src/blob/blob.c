@@ -253,6 +253,19 @@ enum hf_status hf_blob_delete(struct hf_scope *s, struct hf_blobs *blobs, struct
     return blobs->kind->remove(s, blobs, digest);
 }
 
+enum hf_status hf_blobs_read_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                    struct hf_bytes *bytes)
+{
+    *bytes = (struct hf_bytes){0};
+    hf__scope_error_clear(s);
+    if (!key.len || key.len > HF_BLOBS_NAME_MAX)
+        return hf__fail(s, HF_INVALID, "the key of an object has %zu bytes, not 1 to %d", key.len,
+                        HF_BLOBS_NAME_MAX);
+    if (!blobs->kind->read_object)
+        return hf__fail(s, HF_UNSUPPORTED, "only stores of s3 have objects that are no blobs");
+    return blobs->kind->read_object(s, blobs, key, bytes);
+}
+
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 enum hf_status hf_blobs_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,

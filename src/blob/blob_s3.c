@@ -440,6 +440,26 @@ static enum hf_status s3_get(struct hf_scope *s, struct hf_blobs *blobs, struct 
     return there ? HF_OK : hf__blob_missing(s, digest);
 }
 
+/* What another program has put. It is not in the trash. */
+static enum hf_status s3_read_object(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                     struct hf_bytes *bytes)
+{
+    struct hf_str whole;
+    enum hf_status status;
+    bool there;
+
+    TRY(hf__s3_key(s, blobs, "", key, &whole));
+    status = get_object(s, blobs, whole, &there, bytes);
+    if (status == HF_CORRUPT)
+        return hf__fail(s, HF_LIMIT, "object %.*s has more than %zu bytes", HF_FMT(whole),
+                        blobs->max);
+    TRY(status);
+    if (there)
+        return HF_OK;
+    return hf__fail(s, HF_NOT_FOUND, "bucket %.*s has no object %.*s",
+                    HF_FMT(hf__s3_bucket(hf__s3_of(blobs))), HF_FMT(whole));
+}
+
 static enum hf_status s3_has(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                              uint64_t *size)
 {
@@ -580,6 +600,7 @@ static enum hf_status s3_part(struct hf_scope *s, struct hf_blobs *blobs, struct
                               struct hf_blobs **part);
 
 static const struct blob_kind s3_kind = {.part = s3_part,
+                                         .read_object = s3_read_object,
                                          .put = s3_put,
                                          .get = s3_get,
                                          .get_many = s3_get_many,

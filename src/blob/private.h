@@ -46,6 +46,9 @@ struct blob_kind {
     /* A store of its own below this one; `name` is part.DIGITS. */
     enum hf_status (*part)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                            struct hf_blobs **part);
+    /* An object that is no blob. HF_NOT_FOUND. NULL: there are none. */
+    enum hf_status (*read_object)(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str key,
+                                  struct hf_bytes *bytes);
     void (*close)(struct hf_blobs *blobs);
 };
 

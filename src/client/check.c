@@ -14,6 +14,8 @@
 #include "wire/checks.h"
 #include "wire/wire.h"
 
+#include <assert.h>
+
 enum {
     POLL_MS = 500,
     POLL_LEAST_MS = 10, /* also the first wait: small databases are checked at once */
@@ -30,10 +32,13 @@ struct asking {
     struct http_head head;
 };
 
+_Static_assert(POLL_LEAST_MS > 0 && POLL_LEAST_MS <= POLL_MS, "the first wait is the shortest");
+
 /* ---- one request ---------------------------------------------------------------------------- */
 
 static void header_add(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(name && value.ptr);
     assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
@@ -192,6 +197,7 @@ static enum hf_status check_outcome(struct asking *a, const struct wire_check *s
 {
     struct hf_str problem = hf_scope_copy(a->caller, state->problem);
 
+    assert(state->state >= CHECKS_SOUND && state->state <= CHECKS_FAILED);
     if (report)
         *report = (struct hf_check_report){.tables = (uint64_t)state->tables,
                                            .items = (uint64_t)state->items,
@@ -216,6 +222,7 @@ static enum hf_status check_by(struct asking *a, const struct hf_check_options *
 {
     struct wire_check state;
 
+    assert(!a->s && !a->signer);
     if (!a->parts.fixed.origin.ptr)
         return hf__fail(a->caller, HF_UNSUPPORTED,
                         "Amazon DynamoDB cannot be checked: name a holdfast server, "
@@ -247,6 +254,7 @@ enum hf_status hf_server_check(struct hf_scope *s, struct hf_str url,
         return hf__fail(s, HF_INVALID, "poll_ms is %u, and at least %d is required", c.poll_ms,
                         POLL_LEAST_MS);
     TRY(hf__client_parts_of(s, url, &o, &a.parts));
+    assert(a.parts.attempt_ms > 0 && a.parts.region.len);
     status = check_by(&a, &c, report);
     hf__signer_free(a.signer);
     hf_scope_free(a.s);

@@ -17,6 +17,7 @@
  */
 #include "client/client.h"
 
+#include <assert.h>
 #include <libdeflate.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,6 +77,7 @@ static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, stru
     struct endpoint dynamodb, streams;
     struct hf_str kept = account;
 
+    assert(c->parts.memory && c->parts.config);
     if (c->parts.fixed.origin.ptr) {
         dynamodb = streams = c->parts.fixed;
     } else {
@@ -88,6 +90,7 @@ static enum hf_status learn_endpoints(struct hf_scope *s, struct client *c, stru
         if (account.ptr && !kept.ptr)
             return hf__fail_nomem(s);
     }
+    assert(dynamodb.origin.len && streams.origin.len);
     c->account = kept;
     c->dynamodb = dynamodb;
     c->streams = streams;
@@ -99,6 +102,7 @@ static enum hf_status endpoint_for(struct hf_scope *s, struct client *c, enum op
 {
     enum hf_status status = HF_OK;
 
+    assert(service == OP_DYNAMODB || service == OP_STREAMS);
     if (!account.ptr)
         account = HF_STR("");
     pthread_mutex_lock(&c->lock);
@@ -133,6 +137,7 @@ static struct hf_str target_of(struct hf_scope *s, const struct op *op)
                                                            : HF_STR("DynamoDB_20120810.");
     char *text = hf_scope_alloc(s, prefix.len + op->name.len);
 
+    assert(op->name.len > 0);
     if (!text)
         return (struct hf_str){0};
     memcpy(text, prefix.ptr, prefix.len);
@@ -153,6 +158,7 @@ static enum hf_status send_request(struct hf_scope *s, const struct client *c,
     struct hf_str path =
         endpoint->path.len ? hf_scope_format(s, "%.*s/", HF_FMT(endpoint->path)) : HF_STR("/");
 
+    assert(endpoint->origin.len && body.len >= 2); /* {} at least */
     if (!fields[1].value.ptr || !path.ptr)
         return hf__fail_nomem(s);
     return hf__service_send(s, try,
@@ -196,6 +202,7 @@ static enum hf_status open_body(struct hf_scope *s, const struct endpoint *endpo
 
 static uint64_t bit_of(const struct op *op)
 {
+    assert(op->op >= 0 && op->op < HF_OP_COUNT);
     return UINT64_C(1) << op->op;
 }
 
@@ -216,6 +223,7 @@ static void error_cut_secret(struct hf_scope *s, const struct service_try *try)
     struct hf_str line = error->message;
     const char *end;
 
+    assert(hf_scope_error(s)->status != HF_OK);
     if (!hf__service_has_secret(try, line))
         return;
     end = memchr(line.ptr, '\n', line.len);
@@ -232,6 +240,7 @@ static void error_explain_keys(struct hf_scope *s, const struct sign_credentials
     struct hf_error *error = hf__scope_error_edit(s);
     struct hf_str message;
 
+    assert(hf_scope_error(s)->status != HF_OK);
     if (error->status != HF_DENIED || !hf__credentials_made_up(used))
         return;
     message = hf_scope_format(s,
@@ -249,6 +258,7 @@ static enum hf_status fail_refused(struct hf_scope *s, struct client *c, const s
     enum hf_status status = hf__wire_read_error(s, try->answer.status, json);
     struct hf_error *error;
 
+    assert(try->answer.status != 200);
     error_cut_secret(s, try);
     error_explain_keys(s, &try->used);
 
@@ -283,6 +293,7 @@ static enum hf_status take_answer(struct hf_scope *s, const struct attempt *atte
     enum hf_status status;
     struct hf_str json;
 
+    assert(attempt->op->response && attempt->response);
     TRY(open_body(s, endpoint, &try->answer, &json));
     if (try->answer.status != 200) {
         hf__service_refused(try, hf__wire_error_type(s, json));
@@ -327,6 +338,7 @@ static enum hf_status client_call(struct hf_scope *s, struct hf_db *db, enum hf_
     enum hf_status status;
 
     TRY(write_body(s, attempt.op, request, &attempt.body));
+    assert(attempt.body.len >= 2 && attempt.body.ptr[0] == '{');
     status = hf__service_call(s, &c->service, try_once, &attempt);
     if (status != HF_OK) {
         memset(response, 0, attempt.op->response->size);
@@ -366,6 +378,7 @@ static enum hf_status client_supports(struct hf_scope *s, struct hf_db *db, enum
     enum hf_status status;
     void *request, *response;
 
+    assert(feature >= HF_FEATURE_TRANSACTIONS && feature < (enum hf_feature)FEATURES);
     *supported = known == FEATURE_THERE;
     if (known != FEATURE_UNKNOWN)
         return HF_OK;
@@ -401,6 +414,7 @@ static void client_close(struct hf_db *db)
     struct client *c = client_of(db);
     struct hf_env env = c->parts.env;
 
+    assert(c->db.calls && c->db.calls->close == client_close);
     hf__service_free(&c->service);
     pthread_mutex_destroy(&c->lock);
     hf__client_parts_free(&c->parts);
@@ -417,6 +431,7 @@ enum hf_status hf__client_open(struct hf_scope *s, const struct client_parts *pa
     struct client *c = hf__env_alloc(&parts->env, sizeof(*c));
     enum hf_status status;
 
+    assert(parts->memory && parts->transport && parts->credentials && parts->attempt_ms);
     *db = NULL;
     if (!c)
         return hf__fail_nomem(s);

@@ -15,6 +15,7 @@
  */
 #include "client/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -61,6 +62,7 @@ static enum hf_status find_path(struct hf_scope *s, struct config *config, struc
     struct hf_str home = variable_of(config, "HOME");
     struct hf_str path = variable_of(config, file->variable), rest;
 
+    assert(!file->path && file->variable && file->usual[0] != '/');
     file->named = path.ptr != NULL;
     if (!path.ptr && !home.ptr)
         return HF_OK;
@@ -75,6 +77,7 @@ static enum hf_status find_path(struct hf_scope *s, struct config *config, struc
 static enum hf_status fail_file(struct hf_scope *s, const struct file *file, enum hf_status status,
                                 const char *why)
 {
+    assert(file->path && status != HF_OK);
     return hf__fail(s, status, "%s%s%s: %s", file->path, file->named ? ", named by " : "",
                     file->named ? file->variable : "", why);
 }
@@ -84,6 +87,7 @@ static bool is_missing(const struct file *file, int error)
 {
     struct stat info;
 
+    assert(error != 0 && file->path);
     if (file->named)
         return false;
     return error == ENOENT || error == ENOTDIR ||
@@ -95,6 +99,7 @@ static enum hf_status check_file(struct hf_scope *s, const struct config *config
 {
     struct stat info;
 
+    assert(file->path && fd >= 0);
     if (fstat(fd, &info) != 0)
         return fail_file(s, file, HF_IO, strerror(errno));
     if (S_ISDIR(info.st_mode))
@@ -134,6 +139,7 @@ static enum hf_status read_file(struct hf_scope *s, struct config *config, const
             break;
         len += (size_t)more;
     }
+    assert(len <= cap && cap <= INI_FILE_MAX); /* (2) */
     return hf__ini_parse(s, config->memory, file->kind, file->path, text, len, &config->ini);
 }
 
@@ -176,6 +182,7 @@ static enum hf_status choose_profile(struct hf_scope *s, struct config *config,
 {
     static const char *const by[] = {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"};
 
+    assert(!config->profile.ptr); /* once (1) */
     *asked_by = profile.len ? "the program" : NULL;
     for (size_t i = 0; i < ARRAY_LEN(by) && !profile.len; i++) {
         profile = variable_of(config, by[i]);
@@ -256,6 +263,7 @@ const struct hf_env *hf__config_env(const struct config *config)
 
 struct hf_str hf__config_profile(const struct config *config)
 {
+    assert(config->profile.len > 0);
     return config->profile;
 }
 
@@ -276,6 +284,7 @@ struct hf_str hf__config_value(const struct config *config, struct hf_str profil
 
 bool hf__config_has_profile(const struct config *config, struct hf_str profile)
 {
+    assert(profile.ptr || !profile.len);
     return hf__ini_has(&config->ini, INI_PROFILE, profile);
 }
 
@@ -288,6 +297,7 @@ struct hf_str hf__config_service(const struct config *config, const char *servic
 {
     struct hf_str name = hf__config_value(config, config->profile, "services");
 
+    assert(service && key);
     if (!name.ptr)
         return name;
     return unless_empty(hf__ini_find(&config->ini, INI_SERVICES, name, service, key));
@@ -298,5 +308,6 @@ struct hf_str hf__config_setting(const struct config *config, const char *variab
 {
     struct hf_str value = variable_of(config, variable_name);
 
+    assert(variable_name && key);
     return value.ptr ? value : hf__config_value(config, config->profile, key);
 }

@@ -12,6 +12,8 @@
 #include "client/client.h"
 #include "client/url.h"
 
+#include <assert.h>
+
 /* ---- parameters of the URL ------------------------------------------------------------------ */
 
 enum param_kind { PARAM_STR, PARAM_NUMBER, PARAM_YES_NO, PARAM_YES, PARAM_RETRY };
@@ -43,6 +45,9 @@ static const struct param {
     PARAM("gzip", PARAM_YES_NO, gzip),
 };
 
+_Static_assert(sizeof(enum hf_flag) == sizeof(int) && sizeof(enum hf_retry_mode) == sizeof(int),
+               "set_param() writes them where they lie");
+
 static bool is_word(struct hf_str text, const char *word)
 {
     return hf_str_equal(text, hf_str_from(word));
@@ -51,6 +56,7 @@ static bool is_word(struct hf_str text, const char *word)
 static enum hf_status wrong_param(struct hf_scope *s, const struct param *param,
                                   struct hf_str value, const char *wanted)
 {
+    assert(wanted);
     return hf__fail(s, HF_INVALID, "the URL's parameter %s is %s, not \"%.*s\"", param->name,
                     wanted, HF_FMT(value));
 }
@@ -156,6 +162,7 @@ static enum hf_status read_url(struct hf_scope *s, struct hf_str url,
     struct hf_str base = str_cut(&rest, '?');
     struct hf_str region;
 
+    assert(options->size == sizeof(*options));
     *fixed = (struct endpoint){.origin = {NULL, 0}};
     while (rest.len > 0)
         TRY(apply_param(s, options, str_cut(&rest, '&')));
@@ -197,6 +204,7 @@ static enum hf_status make_transport(struct hf_scope *s, const struct hf_client_
                                   .https_proxy = o->proxy,
                                   .insecure = o->insecure};
 
+    assert(parts->config && !parts->transport);
     if (is_word(o->proxy, "none")) {
         t.http_proxy = t.https_proxy = (struct hf_str){0};
     } else if (!o->proxy.len) {
@@ -263,6 +271,7 @@ enum hf_status hf__client_parts_make(struct hf_scope *s, const struct hf_client_
                                      struct hf_str service, const char *say,
                                      struct client_parts *parts)
 {
+    assert(say && service.len && !parts->config && !parts->transport && !parts->credentials);
     if (!parts->memory)
         parts->memory = hf_scope_new(&parts->env);
     if (!parts->memory)
@@ -295,6 +304,7 @@ static enum hf_status client_wrap(struct hf_scope *s, const struct hf_client_opt
     uint32_t attempts = 0;
     enum hf_status status = hf__config_retry(s, parts->config, &mode, &attempts);
 
+    assert(client && parts->config);
     if (!retry.mode)
         retry.mode = mode;
     if (!retry.max_attempts)
@@ -311,6 +321,7 @@ static enum hf_status client_wrap(struct hf_scope *s, const struct hf_client_opt
         hf_db_close(inner);
         *db = NULL;
     }
+    assert((status == HF_OK) == (*db != NULL));
     return status;
 }
 

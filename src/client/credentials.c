@@ -29,6 +29,7 @@
  */
 #include "client/credentials.h"
 
+#include <assert.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -86,12 +87,23 @@ struct credentials {
     struct failure failure;
 };
 
+/* What holds whenever the lock is taken or given back. */
+static void credentials_check(struct credentials *c)
+{
+    ASSERT_HELD(&c->lock);
+    assert(!c->refused || c->keys);
+    assert(c->failure.round <= c->round);
+    assert(!c->keys || (c->keys->is.access_key.len && c->keys->is.secret_key.len));
+    assert(!c->failure.round || c->failure.status != HF_OK);
+}
+
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 static struct hf_str put_down(char **at, struct hf_str text)
 {
     struct hf_str put = hf_str_of(text.ptr ? *at : NULL, text.len);
 
+    assert(text.ptr || !text.len);
     if (text.len)
         memcpy(*at, text.ptr, text.len);
     *at += text.len;
@@ -105,6 +117,7 @@ static struct keys *keys_new(const struct hf_env *env, const struct source_keys 
     struct keys *keys = hf__env_alloc(env, size);
     char *at;
 
+    assert(from->access_key.len && from->secret_key.len && from->origin);
     if (!keys)
         return NULL;
     memset(keys, 0, sizeof(*keys));
@@ -152,6 +165,7 @@ static enum hf_status from_program(struct hf_scope *s, struct credentials *c,
     struct hf_credentials given = {.expires_us = 0};
     enum hf_status status;
 
+    assert(c->options.fn);
     hf__scope_error_clear(s);
     status = c->options.fn(s, &given, c->options.fn_user);
     if (status != HF_OK && hf_scope_error(s)->status == HF_OK)
@@ -175,6 +189,7 @@ static const struct source_keys made_up = {.access_key = HF_STR_INIT("local"),
 
 bool hf__credentials_made_up(const struct sign_credentials *used)
 {
+    assert(used->access_key.ptr || !used->access_key.len);
     return hf_str_equal(used->access_key, made_up.access_key) &&
            hf_str_equal(used->secret_key, made_up.secret_key);
 }
@@ -182,6 +197,7 @@ bool hf__credentials_made_up(const struct sign_credentials *used)
 static enum hf_status fail_without(struct hf_scope *s, const struct credentials *c,
                                    const char *metadata)
 {
+    assert(metadata);
     return hf__fail(s, HF_DENIED,
                     "No credentials found: %s profile \"%.*s\" has none, "
                     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set, and the "
@@ -228,6 +244,7 @@ static bool is_plain(struct hf_str text, size_t max)
 
 static enum hf_status check_keys(struct hf_scope *s, struct source_keys *keys)
 {
+    assert(keys->origin);
     if (!keys->access_key.len || !keys->secret_key.len)
         return hf__fail(s, HF_INVALID, "The credentials from %s have no %s", keys->origin,
                         keys->access_key.len ? "secret key" : "access key");
@@ -249,6 +266,7 @@ static int64_t add_jitter(const struct hf_env *env, int64_t us)
 {
     uint32_t random;
 
+    assert(us > 0 && us < INT64_MAX / 2);
     hf__env_random(env, &random, sizeof(random));
     return us + (int64_t)((uint64_t)us * random >> 32);
 }
@@ -258,6 +276,7 @@ static enum hf_status check_expiry(struct hf_scope *s, struct credentials *c,
 {
     int64_t now = hf__env_wall_us(&c->env);
 
+    assert(keys->origin);
     if (keys->expires_us == 0 || keys->expires_us > now + (keys->outlast ? MANDATORY_US : 0))
         return HF_OK;
     if (!keys->outlast)
@@ -290,6 +309,7 @@ static enum hf_status keys_fetch(struct hf_scope *s, struct credentials *c, stru
     }
     TRY(check_keys(s, &keys));
     TRY(check_expiry(s, c, &keys));
+    assert(!*fetched);
     *fetched = keys_new(&c->env, &keys);
     return *fetched ? HF_OK : hf__fail_nomem(s);
 }
@@ -320,6 +340,7 @@ static enum need what_now(struct credentials *c, struct clocks now)
 {
     int64_t left;
 
+    ASSERT_HELD(&c->lock);
     if (!is_usable(c, now))
         return NEED_NOW;
     left = c->keys->is.expires_us - now.wall_us;
@@ -341,7 +362,9 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
     const struct hf_error *error = hf_scope_error(s);
 
     ASSERT_HELD(&c->lock);
+    credentials_check(c);
     assert(c->refreshing && (status == HF_OK) == (fetched != NULL));
+    assert(pause_us > 0);
     c->refreshing = false;
     c->round++;
     c->retry_us = now.elapsed_us + pause_us;
@@ -359,6 +382,7 @@ static void take_over(struct credentials *c, const struct hf_scope *s, enum hf_s
         c->failure.may_retry = error->may_retry;
         snprintf(c->failure.text, sizeof(c->failure.text), "%.*s", HF_FMT(error->message));
     }
+    credentials_check(c);
     pthread_cond_broadcast(&c->ended);
 }
 
@@ -451,6 +475,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
             hf__scope_error_clear(s);
         status = HF_OK;
     }
+    credentials_check(c);
     assert(status != HF_OK || (c->keys && !c->refused));
     if (status == HF_OK)
         *keys = keys_hold(c->keys);
@@ -463,6 +488,7 @@ static enum hf_status current_keys(struct hf_scope *s, struct credentials *c, st
 static enum hf_status hand_out(struct hf_scope *s, const struct source_keys *keys,
                                struct sign_credentials *now, struct hf_str *account)
 {
+    assert(keys->access_key.len && keys->secret_key.len);
     *now = (struct sign_credentials){.access_key = hf_scope_copy(s, keys->access_key),
                                      .secret_key = hf_scope_copy(s, keys->secret_key)};
     *account = hf_str_of(NULL, 0);
@@ -514,6 +540,7 @@ bool hf__credentials_refused(struct credentials *c, struct hf_str access_key)
     else if (c->keys && !c->keys->is.fixed &&
              (c->same_us == 0 || now_us - c->same_us >= REFUSED_AGAIN_US))
         others = c->refused = true;
+    credentials_check(c);
     pthread_mutex_unlock(&c->lock);
     return others;
 }
@@ -523,6 +550,7 @@ static enum hf_status keep_given(struct hf_scope *s, struct credentials *c,
 {
     struct source_keys keys = {.origin = "the program", .fixed = true};
 
+    assert(!c->given);
     if (!fixed || !fixed->access_key.len)
         return HF_OK;
     keys.access_key = fixed->access_key;
@@ -538,6 +566,7 @@ static enum hf_status keep_region(struct hf_scope *s, struct credentials *c, str
 {
     char *copy;
 
+    assert(!c->region);
     if (!region.len)
         return HF_OK;
     copy = hf__env_alloc(&c->env, region.len);
@@ -577,6 +606,7 @@ enum hf_status hf__credentials_open(struct hf_scope *s, const struct credentials
     struct credentials *c = hf__env_alloc(env, sizeof(*c));
     enum hf_status status;
 
+    assert(options->config && options->transport);
     *credentials = NULL;
     if (!c)
         return hf__fail_nomem(s);

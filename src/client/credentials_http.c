@@ -20,6 +20,8 @@
  */
 #include "client/source.h"
 
+#include <assert.h>
+
 enum {
     CONTAINER_MS = 2000,
     METADATA_MS = 1000,
@@ -243,6 +245,7 @@ static enum hf_status metadata_token(struct hf_scope *s, struct source *source,
     struct http_answer answer;
     enum hf_status status;
 
+    assert(call.endpoint && call.transport);
     assert(call.fields_len < ARRAY_LEN(call.fields));
     call.method = "PUT";
     call.target = HF_STR("/latest/api/token");
@@ -271,6 +274,7 @@ static enum hf_status metadata_get(struct hf_scope *s, struct source *source,
                                    struct source_call call, struct hf_str token,
                                    struct hf_str target, struct http_answer *answer)
 {
+    assert(call.fields_len < ARRAY_LEN(call.fields) && token.len && target.len);
     call.method = "GET";
     call.target = target;
     call.fields[call.fields_len++] = (struct http_field){HF_STR("X-aws-ec2-metadata-token"), token};
@@ -287,6 +291,7 @@ static struct hf_str name_in(const struct http_answer *answer)
     struct hf_str text = body_text(answer);
     size_t len = 0;
 
+    assert(answer->status == 200);
     while (len < text.len && text.ptr[len] != '\n' && text.ptr[len] != '\r')
         len++;
     for (size_t i = 0; i < len; i++) {
@@ -310,6 +315,7 @@ enum hf_status hf__source_metadata(struct hf_scope *s, struct source *source, co
     struct hf_str token, role, target;
     bool off;
 
+    assert(source->config);
     *absent = NULL;
     TRY(hf__source_metadata_place(s, source, &off, &endpoint, &call));
     if (off) {

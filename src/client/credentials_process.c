@@ -16,6 +16,7 @@
  */
 #include "client/source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <sys/wait.h>
@@ -37,6 +38,7 @@ static enum hf_status process_start(struct hf_scope *s, struct hf_str profile, c
                                                    .full_ends = true},
                                child);
 
+    assert(words[0]);
     if (!error)
         return HF_OK;
     return hf__fail(s, error == ENOENT || error == EACCES ? HF_INVALID : HF_IO,
@@ -78,6 +80,7 @@ enum hf_status hf__source_process(struct hf_scope *s, struct source *source, str
     enum hf_status status;
     char **words;
 
+    assert(command.len > 0);
     if (!room)
         return hf__fail_nomem(s);
     status = hf__child_words(s, command, &words);
@@ -89,6 +92,7 @@ enum hf_status hf__source_process(struct hf_scope *s, struct source *source, str
     TRY(process_start(s, profile, words, room, &child));
     status = process_listen(s, source, profile, &child);
     hf__child_close(source->env, &child, 0);
+    assert(child.said <= SOURCE_TEXT_MAX);
     *keys = (struct source_keys){.origin = "credential_process"};
     if (status == HF_OK)
         status = hf__source_read_keys(s, SOURCE_PROCESS, hf_str_of(room, child.said), keys);

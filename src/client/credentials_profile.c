@@ -17,6 +17,8 @@
  */
 #include "client/source.h"
 
+#include <assert.h>
+
 enum { CHAIN_MAX = 8 };
 
 /* ---- variables ------------------------------------------------------------------------------ */
@@ -68,6 +70,7 @@ static bool has_sso(const struct source *source, struct hf_str profile)
 static enum hf_status static_keys(struct hf_scope *s, struct source *source, struct hf_str profile,
                                   struct source_keys *keys)
 {
+    assert(profile_has(source, profile, "aws_access_key_id"));
     *keys = (struct source_keys){
         .access_key = profile_value(source, profile, "aws_access_key_id"),
         .secret_key = profile_value(source, profile, "aws_secret_access_key"),
@@ -114,6 +117,7 @@ static enum hf_status credential_source(struct hf_scope *s, struct source *sourc
     const char *absent = NULL;
     bool found = true;
 
+    assert(name.len > 0);
     if (hf_str_equal(name, HF_STR("Environment"))) {
         TRY(hf__source_environment(s, source, &found, keys));
         absent = found ? NULL : "but AWS_ACCESS_KEY_ID is not set";
@@ -145,6 +149,7 @@ static enum hf_status check_role(struct hf_scope *s, struct source *source, stru
                profile_has(source, profile, "credential_source") +
                profile_has(source, profile, "web_identity_token_file");
 
+    assert(profile_has(source, profile, "role_arn"));
     if (profile_has(source, profile, "mfa_serial"))
         return hf__fail(s, HF_INVALID,
                         "Profile \"%.*s\" has mfa_serial, but a library cannot ask for a "
@@ -162,6 +167,7 @@ static enum hf_status check_role(struct hf_scope *s, struct source *source, stru
 static enum hf_status take_role(struct hf_scope *s, struct source *source, struct hf_str profile,
                                 const struct source_keys *with, struct source_keys *keys)
 {
+    assert(!with || (with->access_key.len && with->secret_key.len));
     return hf__source_role(s, source,
                            &(struct source_role){
                                .arn = profile_value(source, profile, "role_arn"),
@@ -183,6 +189,7 @@ struct chain {
 static enum hf_status add_role(struct hf_scope *s, struct source *source, struct chain *chain,
                                struct hf_str profile)
 {
+    assert(chain->len <= CHAIN_MAX && profile.len);
     for (size_t i = 0; i < chain->len; i++)
         if (hf_str_equal(chain->profiles[i], profile)) /* (1) */
             return hf__fail(s, HF_INVALID,
@@ -193,6 +200,7 @@ static enum hf_status add_role(struct hf_scope *s, struct source *source, struct
         return hf__fail(s, HF_INVALID, "Profile \"%.*s\" needs more than %d roles",
                         HF_FMT(chain->profiles[0]), CHAIN_MAX);
     TRY(check_role(s, source, profile));
+    assert(chain->len < CHAIN_MAX); /* (3) */
     chain->profiles[chain->len++] = profile;
     return HF_OK;
 }
@@ -201,6 +209,7 @@ static enum hf_status add_role(struct hf_scope *s, struct source *source, struct
 static enum hf_status walk_down(struct hf_scope *s, struct source *source, struct chain *chain,
                                 struct hf_str profile, bool *found, struct source_keys *keys)
 {
+    assert(chain->len == 0 && profile.len);
     *found = true;
     while (profile_has(source, profile, "role_arn") &&
            !(chain->len && profile_has(source, profile, "aws_access_key_id"))) { /* (2) */
@@ -211,6 +220,7 @@ static enum hf_status walk_down(struct hf_scope *s, struct source *source, struc
         if (other.ptr)
             return credential_source(s, source, profile, other, keys);
         if (!next.ptr) {
+            assert(chain->len > 0);
             chain->len--; /* this role needs no keys, those before it do */
             return take_role(s, source, profile, NULL, keys);
         }

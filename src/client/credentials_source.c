@@ -11,6 +11,7 @@
  */
 #include "client/source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,6 +39,7 @@ int64_t hf__source_left_ms(struct hf_scope *s, const struct source *source, int6
 {
     int64_t left = hf__scope_left_ms(s, cap);
 
+    assert(cap >= 0 && source->until_us >= 0);
     if (source->until_us) {
         int64_t until = (source->until_us - hf__env_elapsed_us(source->env)) / 1000;
 
@@ -65,6 +67,7 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
 {
     struct hf_str query = call->target;
 
+    assert(call->method && call->endpoint->host.len);
     assert(head->fields_len == 0 && call->fields_len <= ARRAY_LEN(call->fields));
     head->method = hf_str_from(call->method);
     head->target =
@@ -73,6 +76,7 @@ static enum hf_status fill_head(struct hf_scope *s, struct source *source,
         return hf__fail_nomem(s);
     query.ptr = memchr(head->target.ptr, '?', head->target.len);
     head->path = head->target;
+    assert(head->target.len && head->target.ptr[0] == '/');
     if (query.ptr) {
         head->path.len = (size_t)(query.ptr - head->target.ptr);
         head->query = hf_str_of(query.ptr + 1, head->target.len - head->path.len - 1);
@@ -101,6 +105,7 @@ static enum hf_status source_attempt(struct hf_scope *s, struct source *source,
     int64_t left_ms = hf__source_left_ms(s, source, call->timeout_ms);
     struct http_head *head = hf__scope_array(s, 1, sizeof(*head));
 
+    assert(call->timeout_ms > 0);
     TRY(hf__scope_alive(s));
     if (!head)
         return hf__fail_nomem(s);
@@ -129,6 +134,7 @@ static bool learn_clock(struct source *source, const struct http_answer *answer)
     int64_t skew_s = source->skew_s;
     bool refused = false;
 
+    assert(answer->status != 0);
     if ((answer->status != 400 && answer->status != 403) ||
         !hf__service_clock_differs(source->env, answer, &skew_s))
         return false;
@@ -239,6 +245,7 @@ enum hf_status hf__source_file(struct hf_scope *s, struct hf_str path, bool *mis
     enum hf_status status;
     int fd;
 
+    assert(path.ptr || !path.len);
     if (!name.ptr)
         return hf__fail_nomem(s);
     fd = open(name.ptr, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -263,6 +270,7 @@ bool hf__source_write(struct hf_scope *s, struct hf_str path, struct hf_str text
     bool done;
     int fd;
 
+    assert(path.len && text.len);
     if (!name.ptr || !temporary)
         return false;
     fd = mkostemp(temporary, O_CLOEXEC);
@@ -309,6 +317,7 @@ enum hf_status hf__source_home(struct hf_scope *s, struct source *source, struct
 struct hf_str hf__source_quote(struct hf_scope *s, struct hf_str text, const struct hf_str *secrets,
                                size_t secrets_len)
 {
+    assert(secrets || !secrets_len);
     for (size_t i = 0; i < secrets_len; i++)
         if (text.len && secrets[i].len &&
             memmem(text.ptr, text.len, secrets[i].ptr, secrets[i].len))
@@ -334,6 +343,7 @@ static bool take_number(struct hf_str *at, size_t count, int *number)
 
 static bool take_char(struct hf_str *at, const char *any_of)
 {
+    assert(any_of && any_of[0]);
     if (!at->len || !char_in(*at->ptr, any_of))
         return false;
     *at = hf_str_of(at->ptr + 1, at->len - 1);
@@ -379,8 +389,10 @@ bool hf__source_time(struct hf_str text, int64_t *us)
              (unsigned)minute % 100, (unsigned)second % 100);
     if (!hf__sign_time(hf_str_of(basic, SIGN_TIME), &seconds))
         return false;
+    assert(offset_s > -86400 && offset_s < 86400);
     *us = (seconds - offset_s) * 1000000;
     *us += *us == 0; /* 0 would be never */
+    assert(*us != 0);
     return true;
 }
 
@@ -419,6 +431,7 @@ enum hf_status hf__source_read_keys(struct hf_scope *s, enum source_form form, s
     struct keys_document is = {.version = 0};
     enum hf_status status = hf__wire_read(s, &keys_fields, json, &is);
 
+    assert(keys->origin && form >= SOURCE_PROCESS && form <= SOURCE_METADATA);
     if (status == HF_NOMEM)
         return status;
     if (status != HF_OK)

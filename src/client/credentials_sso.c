@@ -14,6 +14,7 @@
  */
 #include "client/source.h"
 
+#include <assert.h>
 #include <openssl/evp.h>
 
 #include "wire/wire.h"
@@ -26,8 +27,10 @@ static enum hf_status digest_text(struct hf_scope *s, const EVP_MD *kind, struct
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
 
+    assert(of.len > 0);
     if (!EVP_Digest(of.ptr, of.len, digest, &len, kind, NULL))
         return hf__fail(s, HF_INTERNAL, "OpenSSL has no digest for the name of a cache file");
+    assert(len > 0 && 2 * (size_t)len < DIGEST_TEXT);
     for (unsigned i = 0; i < len; i++)
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
     return HF_OK;
@@ -65,6 +68,7 @@ enum hf_status hf__source_read_sso(struct hf_scope *s, struct hf_str json, struc
 {
     enum hf_status status;
 
+    assert(json.ptr || !json.len);
     *token = (struct sso_token){.expires_us = 0};
     status = hf__wire_read(s, &cache_fields, json, token);
     if (status == HF_NOMEM)
@@ -205,6 +209,7 @@ static enum hf_status find_settings(struct hf_scope *s, struct source *source,
 /* HF_DENIED: a person has to log in. */
 static enum hf_status fail_login(struct hf_scope *s, struct hf_str profile, const char *why)
 {
+    assert(profile.ptr && why);
     return hf__fail(s, HF_DENIED,
                     "The SSO login for profile \"%.*s\" %s: run aws sso login "
                     "--profile %.*s",
@@ -274,6 +279,7 @@ static enum hf_status token_renew(struct hf_scope *s, struct source *source,
     struct hf__buf text = {.scope = s};
     char basic[SIGN_TIME + 1];
 
+    assert(path.len && token->refresh_token.len);
     TRY(ask_oidc(s, source, is, token, &renewed));
     assert(renewed.access_token.len && renewed.expires_s > 0);
     token->access_token = renewed.access_token;
@@ -304,6 +310,7 @@ static enum hf_status find_token(struct hf_scope *s, struct source *source,
     enum hf_status status;
     bool missing;
 
+    assert(is->session.ptr || is->start_url.ptr);
     TRY(digest_text(s, EVP_sha1(), is->session.ptr ? is->session : is->start_url, name));
     TRY(hf__source_home(s, source, &path, "sso/cache/%s.json", name));
     TRY(hf__source_file(s, path, &missing, &text));
@@ -334,6 +341,7 @@ static enum hf_status take_role(struct hf_scope *s, const struct sso_settings *i
     enum hf_status status = hf__wire_read(s, &role_fields, body_text(answer), &document);
     const struct role_credentials *found = document.credentials;
 
+    assert(is->account.ptr && is->role.ptr && token.len);
     if (status == HF_NOMEM)
         return status;
     if (answer->status == 401)
@@ -405,6 +413,7 @@ enum hf_status hf__source_login(struct hf_scope *s, struct source *source, struc
     char name[DIGEST_TEXT];
     bool missing;
 
+    assert(session.ptr); /* or it was not asked */
     TRY(digest_text(s, EVP_sha256(), session, name));
     if (folder.ptr) {
         path = hf_scope_format(s, "%.*s/%s.json", HF_FMT(folder), name);
@@ -428,5 +437,6 @@ enum hf_status hf__source_login(struct hf_scope *s, struct source *source, struc
     keys->secret_key = found->secret_key;
     keys->session_token = found->session_token;
     keys->account = found->account;
+    assert(keys->expires_us > 0 && keys->origin);
     return HF_OK;
 }

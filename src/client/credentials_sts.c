@@ -8,6 +8,8 @@
 #include "client/source.h"
 #include "client/xml.h"
 
+#include <assert.h>
+
 enum {
     SESSION_NAME_MAX = 64,
     DURATION_MIN_S = 900,
@@ -54,6 +56,7 @@ static enum hf_status make_body(struct hf_scope *s, struct source *source,
     struct hf__buf buf = {.scope = s};
     struct hf_str name = role->session_name;
 
+    assert(role->arn.len && (role->keys != NULL) == !token.len);
     if (!name.ptr)
         name = hf_scope_format(s, "holdfast-%lld",
                                (long long)(hf__env_wall_us(source->env) / 1000000));
@@ -120,6 +123,7 @@ enum hf_status hf__source_read_sts(struct hf_scope *s, struct hf_str xml, struct
 
     *answer = (struct sts_answer){.access_key = {NULL, 0}};
     TRY(hf__xml_read(s, xml, wants, ARRAY_LEN(wants)));
+    assert(!by_token.access_key.ptr || !answer->access_key.ptr);
     if (by_token.access_key.ptr)
         *answer = by_token; /* a document has one root, so the rest is absent */
     return HF_OK;
@@ -127,6 +131,7 @@ enum hf_status hf__source_read_sts(struct hf_scope *s, struct hf_str xml, struct
 
 static bool has_code(const struct http_answer *answer, const char *code)
 {
+    assert(code[0]);
     return answer->body.len &&
            memmem(answer->body.ptr, answer->body.len, code, strlen(code)) != NULL;
 }
@@ -149,6 +154,7 @@ static enum hf_status fail_with(struct hf_scope *s, const struct source_role *ro
     struct hf_str code = hf__source_quote(s, answer->error_code, secrets, ARRAY_LEN(secrets));
     struct hf_str message = hf__source_quote(s, answer->error_message, secrets, ARRAY_LEN(secrets));
 
+    assert(http->status != 200);
     return hf__fail(s, is_passing(http) ? HF_IO : HF_DENIED,
                     "STS refused role %.*s: HTTP status %d%s%.*s%s%.*s", HF_FMT(role->arn),
                     http->status, code.len ? ", " : "", HF_FMT(code), message.len ? ": " : "",
@@ -252,6 +258,7 @@ enum hf_status hf__source_web_identity(struct hf_scope *s, struct source *source
         .token_file = hf__config_variable(config, "AWS_WEB_IDENTITY_TOKEN_FILE"),
     };
 
+    assert(source->config);
     *found = role.token_file.ptr != NULL;
     if (!*found)
         return HF_OK;

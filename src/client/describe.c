@@ -11,6 +11,8 @@
 
 #include "http/sign.h"
 
+#include <assert.h>
+
 enum { ANSWER_MAX = 4 * 1024 * 1024 };
 
 /* ---- how it would connect ------------------------------------------------------------------- */
@@ -25,6 +27,7 @@ static enum hf_status parts_endpoint(struct hf_scope *s, const struct client_par
                                      .fips = parts->fips,
                                      .dual_stack = parts->dual_stack};
 
+    assert(parts->config && parts->region.len);
     *endpoint = parts->fixed;
     return endpoint->origin.ptr ? HF_OK : hf__endpoint_find(s, parts->config, &ask, endpoint);
 }
@@ -35,6 +38,7 @@ static enum hf_status info_fill(struct hf_scope *s, const struct client_parts *p
     struct credentials_shown shown;
     struct endpoint endpoint;
 
+    assert(parts->credentials);
     info->region = hf_scope_copy(s, parts->region);
     TRY(parts_endpoint(s, parts, &endpoint));
     info->endpoint = hf_scope_copy(s, endpoint.origin);
@@ -68,6 +72,7 @@ enum hf_status hf_client_describe(struct hf_scope *s, struct hf_str url,
 
 static void field_add(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(name && value.ptr);
     assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
@@ -81,6 +86,7 @@ static enum hf_status head_sign(struct hf_scope *s, const struct client_parts *p
     struct signer *signer;
     enum hf_status status = hf__credentials_get(s, parts->credentials, &credentials, &account);
 
+    assert(endpoint->signing_region.len && endpoint->signing_name.len);
     if (status == HF_NOMEM || status == HF_TIMEOUT || status == HF_CANCELED)
         return status;
     if (status != HF_OK) {
@@ -105,6 +111,7 @@ static enum hf_status path_get(struct hf_scope *s, const struct client_parts *pa
     struct http_answer got;
     enum hf_status status;
 
+    assert(path.len && path.ptr[0] == '/' && parts->attempt_ms);
     if (!head)
         return hf__fail_nomem(s);
     TRY(parts_endpoint(s, parts, &endpoint));

@@ -31,6 +31,8 @@
 #include "base/buf.h"
 #include "client/url.h"
 
+#include <assert.h>
+
 /* ---- Amazon's ------------------------------------------------------------------------------- */
 
 struct partition {
@@ -152,6 +154,8 @@ _Static_assert(ARRAY_LEN(services) == ENDPOINT_EVENTBRIDGE + 1, "every service i
 #define USUAL_GLOBAL "aws-global"
 #define LOCAL_REGION "local"
 
+_Static_assert(ARRAY_LEN(partitions) > 1, "the last is for what no other has");
+
 static bool text_is(struct hf_str text, const char *name)
 {
     return hf_str_equal(text, hf_str_from(name));
@@ -186,6 +190,7 @@ static bool cut_suffix(struct hf_str *host, const char *suffix)
 {
     size_t len = strlen(suffix);
 
+    assert(suffix[0] && suffix[0] != '.');
     if (host->len < len + 2 ||
         !str_is_any_case(hf_str_of(host->ptr + host->len - len, len), suffix) ||
         host->ptr[host->len - len - 1] != '.')
@@ -200,6 +205,7 @@ static bool is_amazon(struct hf_str host, struct hf_str *region)
 {
     bool found = false;
 
+    assert(host.ptr || !host.len);
     *region = (struct hf_str){0};
     for (size_t i = 0; i < ARRAY_LEN(partitions) && !found; i++)
         found =
@@ -232,6 +238,7 @@ static enum hf_status endpoint_make(struct hf_scope *s, const struct url *url,
     struct hf__buf origin = {.scope = s};
     size_t scheme;
 
+    assert(url->host.len > 0 && url->port <= 65535 && url->path.ptr);
     hf__buf_format(&origin, "%s://", url->is_https ? "https" : "http");
     scheme = origin.len;
     for (size_t i = 0; i < url->host.len; i++)
@@ -264,6 +271,7 @@ bool hf__endpoint_is_loopback(const struct endpoint *endpoint)
 {
     struct url url;
 
+    assert(endpoint->origin.len > 0);
     return !hf__url_read(endpoint->origin, &url) && hf__url_is_loopback(&url);
 }
 
@@ -278,11 +286,13 @@ struct configured {
 
 static struct configured by_variable(const struct config *config, const char *variable)
 {
+    assert(variable);
     return (struct configured){.url = hf__config_variable(config, variable), .variable = variable};
 }
 
 static struct configured by_table(const struct config *config, const char *table)
 {
+    assert(table);
     return (struct configured){.url = hf__config_service(config, table, "endpoint_url"),
                                .table = table};
 }
@@ -296,6 +306,7 @@ static struct configured of_profile(const struct config *config)
 static enum hf_status fail_configured(struct hf_scope *s, const struct configured *from,
                                       const char *wrong)
 {
+    assert(from->url.ptr && wrong);
     if (from->variable)
         return hf__fail(s, HF_INVALID, "the URL in %s %s", from->variable, wrong);
     if (from->table)
@@ -324,6 +335,7 @@ static enum hf_status find_configured(struct hf_scope *s, const struct config *c
 {
     enum hf_flag ignore;
 
+    assert((size_t)which < ARRAY_LEN(services));
     TRY(hf__config_flag(s, config, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
                         "ignore_configured_endpoint_urls", &ignore));
     *found = (struct configured){0};
@@ -406,6 +418,7 @@ static enum hf_status choose_account(struct hf_scope *s, const struct config *co
 static enum hf_status make_local(struct hf_scope *s, const struct wish *wish,
                                  struct endpoint *endpoint)
 {
+    assert(text_is(wish->region, LOCAL_REGION));
     if (wish->fips || wish->dual)
         return hf__fail(s, HF_INVALID, "the region local has no %s endpoint",
                         wish->fips ? "FIPS" : "dual-stack");
@@ -459,6 +472,7 @@ static enum hf_status make_amazon(struct hf_scope *s, const struct config *confi
         return hf__fail_nomem(s);
     TRY(endpoint_make(s, &url, endpoint));
     endpoint->signing_region = global ? HF_STR("us-east-1") : hf_scope_copy(s, wish->region);
+    assert(!endpoint->signing_region.ptr || endpoint->signing_region.len > 0);
     return endpoint->signing_region.ptr ? HF_OK : hf__fail_nomem(s);
 }
 
@@ -468,6 +482,7 @@ static enum hf_status make_configured(struct hf_scope *s, const struct wish *wis
     struct url url;
     const char *wrong = hf__url_read(from->url, &url);
 
+    assert(from->url.ptr);
     if (!wrong && (wish->fips || wish->dual)) /* (3) */
         wrong = wish->fips ? "cannot be used together with FIPS endpoints"
                            : "cannot be used together with dual-stack endpoints";
@@ -488,6 +503,7 @@ static enum hf_status read_flag(struct hf_scope *s, const struct config *config,
 {
     enum hf_flag flag = asked;
 
+    assert(asked == HF_UNSET || asked == HF_YES || asked == HF_NO);
     if (flag == HF_UNSET)
         TRY(hf__config_flag(s, config, variable, key, &flag));
     *set = flag == HF_YES;
@@ -537,6 +553,8 @@ enum hf_status hf__endpoint_keep(struct hf_scope *s, struct hf_scope *memory,
     struct hf_str *texts[] = {&endpoint->origin, &endpoint->path, &endpoint->host,
                               &endpoint->signing_region, &endpoint->signing_name};
 
+    assert(endpoint->origin.len > endpoint->host.len && endpoint->host.len > 0);
+    assert(endpoint->path.ptr && endpoint->signing_name.len);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         *texts[i] = hf_scope_copy(memory, *texts[i]);
         if (!texts[i]->ptr)

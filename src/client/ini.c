@@ -27,6 +27,8 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
+
 struct reader {
     struct hf_scope *s;
     struct hf_scope *memory;
@@ -43,6 +45,15 @@ struct reader {
     size_t setting;           /* its entry */
     bool in_table;            /* its value was empty, and a line below it came */
 };
+
+/* A deeper line has a setting above it, and that is in the list; a table belongs to one. */
+static void reader_check(const struct reader *r)
+{
+    assert(r->ini->len <= r->ini->cap && r->first <= r->ini->len);
+    assert(!r->in_setting || r->in_section);
+    assert(!r->in_setting || (r->setting >= r->first && r->setting < r->ini->len));
+    assert(!r->in_table || r->in_setting);
+}
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
@@ -70,6 +81,7 @@ static struct hf_str text_trim(struct hf_str text)
 /* Without a comment, which begins behind a blank. */
 static struct hf_str without_comment(struct hf_str text)
 {
+    assert(text.ptr || !text.len);
     for (size_t i = 1; i < text.len; i++)
         if (is_comment(text.ptr[i]) && is_blank(text.ptr[i - 1])) {
             text.len = i;
@@ -113,6 +125,7 @@ static struct hf_str one_word(struct hf_str text)
         }
         at[len++] = c;
     }
+    assert(len <= text.len); /* it is put together in place (2) */
     return quote || !text.len ? (struct hf_str){0} : hf_str_of(text.ptr, len);
 }
 
@@ -170,6 +183,7 @@ static void name_section(struct reader *r, struct hf_str name)
                  {"services", INI_SERVICES}};
     struct hf_str rest;
 
+    assert(r->file == INI_CONFIG || r->file == INI_CREDENTIALS);
     r->section = (struct ini_entry){.kind = INI_OTHER};
     if (r->file == INI_CREDENTIALS || hf_str_equal(name, HF_STR("default"))) {
         if (name.len)
@@ -199,6 +213,7 @@ static size_t find_bracket(enum ini_file file, struct hf_str line)
     const char *first = memchr(line.ptr, ']', line.len);
     char quote = 0;
 
+    assert(line.len && line.ptr[0] == '[');
     for (size_t i = 1; i < line.len && file == INI_CONFIG; i++) {
         char c = line.ptr[i];
 
@@ -236,6 +251,7 @@ static enum hf_status line_split(struct reader *r, struct hf_str line, const cha
     const char *equals;
     size_t len;
 
+    assert(line.len > 0 && what);
     line = without_comment(line);
     equals = line.len ? memchr(line.ptr, '=', line.len) : NULL;
     if (!equals)
@@ -250,6 +266,7 @@ static enum hf_status take_setting(struct reader *r, struct hf_str line, size_t 
 {
     struct hf_str key, value;
 
+    assert(line.len > 0 && !is_blank(line.ptr[0]));
     if (!r->in_section)
         return reader_fail(r, "a setting before the first [SECTION]");
     TRY(line_split(r, line, "a setting", &key, &value));
@@ -277,6 +294,7 @@ static enum hf_status take_deeper(struct reader *r, struct hf_str line)
     struct ini_entry *setting = &r->ini->list[r->setting];
     struct hf_str key, value;
 
+    assert(r->in_setting && r->setting < r->ini->len);
     if (!r->in_table && setting->value.len) {
         append_line(&setting->value, line);
         return HF_OK;
@@ -293,6 +311,8 @@ static enum hf_status take_line(struct reader *r, struct hf_str whole)
     struct hf_str line = text_trim(whole);
     size_t indent;
 
+    reader_check(r);
+    assert(r->line > 0);
     if (whole.len > INI_LINE_MAX)
         return reader_fail(r, "the line is longer than %d bytes", INI_LINE_MAX);
     if (memchr(whole.ptr, 0, whole.len))
@@ -340,9 +360,12 @@ enum hf_status hf__ini_parse(struct hf_scope *s, struct hf_scope *memory, enum i
 
         r.line++;
         TRY(take_line(&r, hf_str_of(left.ptr, line_len)));
+        assert(step > 0 && step <= left.len);
         left = hf_str_of(left.ptr + step, left.len - step);
     }
+    reader_check(&r);
     drop_bare(&r);
+    assert(ini->len >= r.first); /* of another file none is dropped */
     return HF_OK;
 }
 
@@ -363,6 +386,7 @@ struct hf_str hf__ini_find(const struct ini *ini, enum ini_kind kind, struct hf_
 {
     struct hf_str found = none;
 
+    assert(key);
     for (size_t i = 0; i < ini->len; i++) {
         const struct ini_entry *entry = &ini->list[i];
 
@@ -378,6 +402,7 @@ struct hf_str hf__ini_find(const struct ini *ini, enum ini_kind kind, struct hf_
 
 bool hf__ini_has(const struct ini *ini, enum ini_kind kind, struct hf_str section)
 {
+    assert(kind != INI_OTHER);
     for (size_t i = 0; i < ini->len; i++)
         if (is_of(&ini->list[i], kind, section))
             return true;

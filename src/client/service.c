@@ -16,6 +16,8 @@
  */
 #include "client/service.h"
 
+#include <assert.h>
+
 enum {
     TRIES = 3,      /* the first, one after a new clock, one with new credentials */
     SECRET_MIN = 16 /* a shorter one is made up, and may be a word of the message by chance */
@@ -31,6 +33,7 @@ struct service_worker {
 
 void hf__service_init(struct service *service, const struct hf_env *env, const char *name)
 {
+    assert(env && name);
     *service = (struct service){.env = env, .name = name};
     atomic_init(&service->skew_s, 0);
     pthread_mutex_init(&service->lock, NULL);
@@ -38,7 +41,7 @@ void hf__service_init(struct service *service, const struct hf_env *env, const c
 
 void hf__service_free(struct service *service)
 {
-    while (service->workers) {
+    while (service->workers) { /* all are back: no call is under way */
         struct service_worker *worker = service->workers;
 
         service->workers = worker->next;
@@ -55,6 +58,7 @@ static enum hf_status take_worker(struct hf_scope *s, struct service *service,
     struct service_worker *made;
     enum hf_status status;
 
+    assert(service->transport && service->credentials && service->agent.ptr); /* set before */
     pthread_mutex_lock(&service->lock);
     *worker = service->workers;
     if (*worker)
@@ -70,6 +74,7 @@ static enum hf_status take_worker(struct hf_scope *s, struct service *service,
         hf__env_free(service->env, made, sizeof(*made));
         return status;
     }
+    assert(made->signer && !made->next);
     *worker = made;
     return HF_OK;
 }
@@ -87,6 +92,7 @@ static void return_worker(struct service *service, struct service_worker *worker
 
 static void add_field(struct http_head *head, const char *name, struct hf_str value)
 {
+    assert(name && value.ptr);
     assert(head->fields_len < HTTP_FIELDS_MAX);
     head->fields[head->fields_len++] = (struct http_field){hf_str_from(name), value};
 }
@@ -124,6 +130,8 @@ static enum hf_status build_head(struct hf_scope *s, const struct service_try *t
 enum hf_status hf__service_send(struct hf_scope *s, struct service_try *try,
                                 const struct service_request *request)
 {
+    assert(try->worker && request->method && request->path.len && request->path.ptr[0] == '/');
+    assert(request->endpoint->origin.len && request->endpoint->signing_name.len);
     try->is_head = str_is(hf_str_from(request->method), "HEAD");
     TRY(build_head(s, try, request));
     return hf__transport_call(s, try->service->transport,
@@ -141,6 +149,7 @@ enum hf_status hf__service_call(struct hf_scope *s, struct service *service, ser
     struct service_try try = {.service = service, .again = true};
     enum hf_status status = HF_OK;
 
+    assert(fn);
     TRY(take_worker(s, service, &try.worker));
     for (int tries = 0; tries < TRIES && try.again; tries++) {
         hf__scope_error_clear(s);
@@ -150,6 +159,7 @@ enum hf_status hf__service_call(struct hf_scope *s, struct service *service, ser
         if (status == HF_OK)
             status = fn(s, &try, user);
     }
+    assert(try.worker && (status == HF_OK || hf_scope_error(s)->status == status));
     return_worker(service, try.worker);
     return status;
 }
@@ -162,6 +172,7 @@ bool hf__service_clock_differs(const struct hf_env *env, const struct http_answe
     int64_t date_s = hf__http_answer_date_s(answer);
     int64_t now_s = date_s - hf__env_wall_us(env) / 1000000;
 
+    assert(skew_s);
     if (!date_s || (now_s - *skew_s > -CREDENTIALS_SKEW_S && now_s - *skew_s < CREDENTIALS_SKEW_S))
         return false;
     *skew_s = now_s;
@@ -181,6 +192,8 @@ static bool learn_clock(struct service *service, const struct http_answer *answe
                 (long long)skew_s);
     return true;
 }
+
+_Static_assert(SERVICE_RETRY_AFTER_MAX_MS % 1000 == 0, "it is cut in seconds, too");
 
 static bool is_one_of(struct hf_str text, const char *const *words, size_t len)
 {
@@ -216,6 +229,7 @@ void hf__service_refused(struct service_try *try, struct hf_str code)
     /* A HEAD is refused without a word. */
     bool silent = try->is_head && try->answer.status == 403 && !code.len;
 
+    assert(try->answer.status != 200);
     code = hf__service_code(code);
     if ((silent || is_one_of(code, clock, ARRAY_LEN(clock))) &&
         learn_clock(try->service, &try->answer))
@@ -229,6 +243,7 @@ static uint32_t number_of(struct hf_str text, uint32_t max)
 {
     uint64_t number = 0;
 
+    assert(max > 0);
     for (size_t i = 0; i < text.len; i++) {
         if (text.ptr[i] < '0' || text.ptr[i] > '9')
             return 0;
@@ -253,6 +268,7 @@ enum hf_status hf__service_unreadable(struct hf_scope *s, struct hf_str who, con
 {
     struct hf_error *error;
 
+    assert(who.ptr && why);
     hf__fail(s, HF_IO, "the answer of %.*s %s", HF_FMT(who), why);
     error = hf__scope_error_edit(s);
     error->may_retry = true;
@@ -283,6 +299,7 @@ struct hf_str hf__service_printable(struct hf_scope *s, struct hf_str text, size
         return HF_STR("");
     for (size_t i = 0; i < len; i++)
         copy[i] = text.ptr[i] >= ' ' && text.ptr[i] < 127 ? text.ptr[i] : '?';
+    assert(len <= max);
     copy[len] = '\0';
     return hf_str_of(copy, len);
 }

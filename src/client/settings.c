@@ -10,6 +10,8 @@
 
 #include "client/url.h"
 
+#include <assert.h>
+
 enum {
     ATTEMPTS_MAX = 1000000,  /* that are written down */
     ATTEMPTS_USED_MAX = 1000 /* that hf_retry_open() takes; more are as many as that */
@@ -27,6 +29,7 @@ static struct setting setting_find(const struct config *config, const char *vari
 {
     struct setting found = {.value = hf__config_variable(config, variable), .variable = variable};
 
+    assert(variable && key);
     if (!found.value.ptr)
         found = (struct setting){.value = hf__config_value(config, hf__config_profile(config), key),
                                  .key = key};
@@ -37,6 +40,8 @@ static struct setting setting_find(const struct config *config, const char *vari
 static enum hf_status setting_fail(struct hf_scope *s, const struct config *config,
                                    const struct setting *setting, const char *must_be)
 {
+    assert(setting->value.ptr && must_be);
+    assert((setting->variable != NULL) != (setting->key != NULL));
     if (setting->variable)
         return hf__fail(s, HF_INVALID, "%s must be %s", setting->variable, must_be);
     return hf__fail(s, HF_INVALID, "%s of the profile '%.*s' must be %s", setting->key,
@@ -102,6 +107,7 @@ static enum hf_status read_attempts(struct hf_scope *s, const struct config *con
     if (found.value.ptr && (number < 1 || number > ATTEMPTS_MAX))
         return setting_fail(s, config, &found, "a number from 1 to 1000000");
     *attempts = number < ATTEMPTS_USED_MAX ? number : ATTEMPTS_USED_MAX;
+    assert((*attempts > 0) == (found.value.ptr != NULL));
     return HF_OK;
 }
 
@@ -118,6 +124,7 @@ enum hf_status hf__config_retry(struct hf_scope *s, const struct config *config,
         *mode = HF_RETRY_ADAPTIVE;
     else if (found.value.ptr)
         return setting_fail(s, config, &found, "standard, adaptive or legacy");
+    assert((*mode != 0) == (found.value.ptr != NULL));
     return read_attempts(s, config, attempts);
 }
 
@@ -130,6 +137,7 @@ static struct hf_str first_of(const struct config *config, const char *const *na
 {
     struct hf_str value = {0};
 
+    assert(len > 0);
     for (size_t i = 0; i < len && !value.ptr; i++)
         value = hf__config_variable(config, names[i]);
     return value;

@@ -7,6 +7,8 @@
  */
 #include "client/url.h"
 
+#include <assert.h>
+
 bool hf__url_is_label(struct hf_str text)
 {
     if (!text.len || text.len > 63 || text.ptr[0] == '-' || text.ptr[text.len - 1] == '-')
@@ -24,6 +26,7 @@ static bool after_any_case(struct hf_str text, const char *prefix, struct hf_str
 {
     size_t len = strlen(prefix);
 
+    assert(prefix[0]);
     if (text.len < len)
         return false;
     for (size_t i = 0; i < len; i++)
@@ -35,6 +38,7 @@ static bool after_any_case(struct hf_str text, const char *prefix, struct hf_str
 
 static bool is_one_of(char c, const char *extra)
 {
+    assert(extra);
     c = hf__url_lower(c);
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || char_in(c, extra);
 }
@@ -73,6 +77,7 @@ static bool read_port(struct hf_str text, unsigned *port)
 
 static const char *read_path(struct hf_str path, struct hf_str *kept)
 {
+    assert(path.ptr || !path.len);
     for (size_t i = 0; i < path.len; i++) {
         if (path.ptr[i] <= ' ' || path.ptr[i] > '~')
             return "has characters in its path that need an escape";
@@ -110,6 +115,7 @@ const char *hf__url_read(struct hf_str text, struct url *url)
         return "has a port that is not from 1 to 65535";
     if (url->port == (url->is_https ? 443 : 80))
         url->port = 0;
+    assert(len <= rest.len && url->host.len > 0 && url->host.len <= len && url->port <= 65535);
     return read_path(hf_str_of(rest.ptr + len, rest.len - len), &url->path);
 }
 
@@ -151,6 +157,7 @@ enum hf_status hf__url_decode(struct hf_scope *memory, struct hf_str part, struc
         text[len++] = (char)(hex_digit(part.ptr[i + 1]) * 16 + hex_digit(part.ptr[i + 2]));
         i += 2;
     }
+    assert(len <= part.len); /* an escape is longer than what it stands for */
     text[len] = '\0';
     *decoded = hf_str_of(text, len);
     return HF_OK;
@@ -160,6 +167,7 @@ bool hf__url_is_loopback(const struct url *url)
 {
     struct hf_str rest;
 
+    assert(url->host.ptr || !url->host.len);
     if (after_any_case(url->host, "localhost", &rest) && !rest.len)
         return true;
     return hf_str_equal(url->host, HF_STR("[::1]")) || is_loopback_v4(url->host);

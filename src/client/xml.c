@@ -13,6 +13,8 @@
  */
 #include "client/xml.h"
 
+#include <assert.h>
+
 enum { DEPTH_MAX = 16, PATH_MAX_BYTES = 512 };
 
 struct xml {
@@ -28,6 +30,17 @@ struct xml {
     void *user;
     bool leaf; /* no element has ended since one began */
 };
+
+/* The path is the names of the open elements, and each begins behind the one above it. */
+static void xml_check(const struct xml *xml)
+{
+    assert(xml->at <= xml->end);
+    assert(xml->depth <= DEPTH_MAX && xml->path_len <= sizeof(xml->path));
+    assert((xml->depth == 0) == (xml->path_len == 0));
+    assert(xml->depth == 0 || xml->starts[0] == 0);
+    assert(xml->depth < 2 || xml->starts[xml->depth - 1] > xml->starts[xml->depth - 2]);
+    assert(xml->depth == 0 || xml->starts[xml->depth - 1] < xml->path_len);
+}
 
 static bool is_space(char c)
 {
@@ -125,6 +138,7 @@ static size_t put_numbered(struct hf_str digits, char *out)
     size_t from = base == 16 ? 2 : 1;
     uint32_t c = 0;
 
+    assert(digits.len > 0 && digits.ptr[0] == '#');
     if (digits.len == from || digits.len > 8)
         return 0;
     for (size_t i = from; i < digits.len; i++) {
@@ -182,8 +196,10 @@ static bool text_unescape(struct xml *xml, struct hf_str raw, struct hf_str *tex
                     : 0;
         if (!put)
             return false;
+        assert(put <= 4);
         len += put;
         i = (size_t)(close - raw.ptr);
+        assert(len <= i + 1); /* in place of at least as many */
     }
     if (!out)
         return false;
@@ -198,6 +214,7 @@ static bool text_report(struct xml *xml, struct hf_str raw)
 {
     struct hf_str text = {NULL, 0};
 
+    assert(xml->fn && xml->depth > 0);
     if (xml->end - xml->at < 2 || xml->at[1] != '/')
         return true;
     if (xml->leaf && !text_unescape(xml, raw, &text))
@@ -212,6 +229,7 @@ static bool read_text(struct xml *xml, const struct xml_want *wants, size_t want
     const char *to = memchr(xml->at, '<', (size_t)(xml->end - xml->at));
     struct hf_str raw;
 
+    assert(xml->depth > 0 && (wants || !wants_len));
     if (!to)
         return false;
     raw = hf_str_of(xml->at, (size_t)(to - xml->at));
@@ -249,15 +267,19 @@ static bool open_element(struct xml *xml)
     xml->path_len += name.len;
     assert(xml->depth <= DEPTH_MAX && xml->path_len <= sizeof(xml->path));
     xml->leaf = true;
+    xml_check(xml);
     return true;
 }
 
 static bool close_element(struct xml *xml)
 {
-    size_t start = xml->starts[xml->depth - 1];
-    size_t from = start ? start + 1 : 0;
+    size_t start, from;
 
-    assert(xml->depth > 0 && from <= xml->path_len);
+    assert(xml->depth > 0);
+    xml_check(xml);
+    start = xml->starts[xml->depth - 1];
+    from = start ? start + 1 : 0;
+    assert(from < xml->path_len);
     if (!xml_take(xml, hf_str_of(xml->path + from, xml->path_len - from)))
         return false;
     skip_spaces(xml);
@@ -285,6 +307,7 @@ static bool read_document(struct xml *xml, const struct xml_want *wants, size_t 
                                         : !xml_take(xml, HF_STR("<")) || !open_element(xml))
             return false;
     }
+    assert(xml->depth == 0 && xml->path_len == 0); /* (2) */
     skip_spaces(xml);
     return xml->at == xml->end;
 }
@@ -294,6 +317,7 @@ enum hf_status hf__xml_read(struct hf_scope *s, struct hf_str text, const struct
 {
     struct xml xml = {.scope = s, .at = text.ptr, .end = text.ptr + text.len};
 
+    assert(wants && wants_len > 0);
     if (text.len && read_document(&xml, wants, wants_len))
         return HF_OK;
     for (size_t i = 0; i < wants_len; i++)
@@ -306,6 +330,7 @@ enum hf_status hf__xml_walk(struct hf_scope *s, struct hf_str text, xml_element_
     struct xml xml = {
         .scope = s, .at = text.ptr, .end = text.ptr + text.len, .fn = fn, .user = user};
 
+    assert(fn);
     if (text.len && read_document(&xml, NULL, 0))
         return HF_OK;
     return xml.nomem ? hf__fail_nomem(s) : hf__fail(s, HF_INVALID, "invalid XML from a service");

@@ -88,9 +88,10 @@ static const struct kind {
     [KIND_RECORDS] = {"records", "a table of records", 1, FAMILY_PREFIXED},
     [KIND_OUTBOX] = {"outbox", "an outbox", 1, FAMILY_PREFIXED},
     [KIND_EVENTS] = {"events", "an event store", 1, FAMILY_EVENTS},
+    [KIND_COPIES] = {"copies", "a table of copies", 1, FAMILY_PREFIXED},
 };
 
-_Static_assert(ARRAY_LEN(kinds) == KIND_EVENTS + 1, "every kind has a name and a format");
+_Static_assert(ARRAY_LEN(kinds) == KIND_COPIES + 1, "every kind has a name and a format");
 
 struct hf_str hf__kind_name(enum pattern_kind kind)
 {

@@ -151,7 +151,8 @@ enum pattern_kind {
     KIND_POSITIONS,
     KIND_RECORDS,
     KIND_OUTBOX,
-    KIND_EVENTS
+    KIND_EVENTS,
+    KIND_COPIES
 };
 
 /* The same in two steps, between which the mark is looked for or put. HF_INVALID of the first: the
@@ -257,6 +258,9 @@ bool hf__pattern_is_orphan(struct hf_db *db, struct hf_str opener);
 
 /* ---- tx.c ----------------------------------------------------------------------------------- */
 
+/* The actions that were added so far, as many as hf_tx_len() says; until another is added. */
+const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx);
+
 /* The transaction was canceled; those are the reasons of one's own actions, some of which were
  * refused. True: they will be others when it is built again, so hf_tx_run() does that. */
 typedef bool tx_refused_fn(const struct hf_cancel_reason *reasons, size_t len, void *user);
@@ -276,6 +280,21 @@ void *hf__tx_joined(const struct hf_tx *tx, hf_tx_done_fn *done, const void *bef
 /* Room for one more element of that size in a list of `len` that lives in the scope. */
 enum hf_status hf__pattern_grow(struct hf_scope *s, void **list, size_t len, size_t *cap,
                                 size_t size);
+
+/* ---- actions.c ------------------------------------------------------------------------------ */
+
+/* Those of a transaction, in the scope. Zero is none. */
+struct actions {
+    struct hf_transact_write *list;
+    size_t len, cap;
+};
+
+/*
+ * HF_INVALID  it is not exactly one check, put, delete or update
+ * HF_LIMIT    there are HF_TX_ACTIONS_MAX
+ */
+enum hf_status hf__actions_add(struct hf_scope *s, struct actions *actions,
+                               const struct hf_transact_write *action);
 
 /* ---- blob_refs.c ---------------------------------------------------------------------------- */
 

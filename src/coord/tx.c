@@ -19,7 +19,7 @@
 
 #include <holdfast/tx.h>
 
-enum { SOME = 4, ATTEMPTS = 5, DELAY_MS = 20, DELAY_MAX_MS = 1000 };
+enum { ATTEMPTS = 5, DELAY_MS = 20, DELAY_MAX_MS = 1000 };
 
 struct listener {
     struct listener *next;
@@ -33,8 +33,7 @@ struct hf_tx {
     struct hf_db *db;
     struct pattern_id token;
     struct hf_str sent; /* the token of the first commit; absent: there was none */
-    struct hf_transact_write *actions;
-    size_t len, cap;
+    struct actions actions;
     struct listener *first, **end;
     bool doubtful; /* it may have happened */
     bool committed;
@@ -42,13 +41,12 @@ struct hf_tx {
 
 static void tx_check(const struct hf_tx *tx)
 {
-    assert(tx->len <= tx->cap || !tx->cap);
-    assert(tx->len <= HF_TX_ACTIONS_MAX);
     assert(!*tx->end && "the list of listeners goes on behind its end");
     if (!DEV_CHECKS)
         return;
     for (const struct listener *l = tx->first; l; l = l->next)
-        assert(l->first + l->count <= tx->len && "a listener has actions that are not there");
+        assert(l->first + l->count <= tx->actions.len &&
+               "a listener has actions that are not there");
 }
 
 enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db, struct hf_tx **tx)
@@ -64,14 +62,19 @@ enum hf_status hf_tx_new(struct hf_scope *s, struct hf_db *db, struct hf_tx **tx
     return HF_OK;
 }
 
+const struct hf_transact_write *hf__tx_actions(const struct hf_tx *tx)
+{
+    return tx->actions.list;
+}
+
 size_t hf_tx_len(const struct hf_tx *tx)
 {
-    return tx->len;
+    return tx->actions.len;
 }
 
 size_t hf_tx_room(const struct hf_tx *tx)
 {
-    return HF_TX_ACTIONS_MAX - tx->len;
+    return HF_TX_ACTIONS_MAX - tx->actions.len;
 }
 
 struct hf_db *hf_tx_db(const struct hf_tx *tx)
@@ -81,53 +84,13 @@ struct hf_db *hf_tx_db(const struct hf_tx *tx)
 
 /* ---- putting it together -------------------------------------------------------------------- */
 
-static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
-{
-    void *copy = hf_scope_alloc(s, size);
-
-    return copy ? memcpy(copy, request, size) : NULL;
-}
-
-static enum hf_status actions_grow(struct hf_scope *s, struct hf_tx *tx)
-{
-    size_t cap = tx->cap ? 2 * tx->cap : SOME;
-    struct hf_transact_write *actions = hf_scope_alloc(s, cap * sizeof(*actions));
-
-    TRY(hf_scope_built(s));
-    if (tx->len)
-        memcpy(actions, tx->actions, tx->len * sizeof(*actions));
-    tx->actions = actions;
-    tx->cap = cap;
-    return HF_OK;
-}
-
 enum hf_status hf_tx_add(struct hf_scope *s, struct hf_tx *tx,
                          const struct hf_transact_write *action)
 {
-    struct hf_transact_write own = {0};
-
     call_begins(s);
     if (tx->committed)
         return hf_scope_fail(s, HF_INVALID, "the transaction is already committed");
-    if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
-        return hf_scope_fail(
-            s, HF_INVALID,
-            "an action of a transaction is exactly one check, put, delete or update");
-    if (tx->len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail_limit(s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, tx->len + 1),
-                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
-    if (tx->len == tx->cap)
-        TRY(actions_grow(s, tx));
-    if (action->check)
-        own.check = request_copy(s, action->check, sizeof(*action->check));
-    if (action->put)
-        own.put = request_copy(s, action->put, sizeof(*action->put));
-    if (action->del)
-        own.del = request_copy(s, action->del, sizeof(*action->del));
-    if (action->update)
-        own.update = request_copy(s, action->update, sizeof(*action->update));
-    TRY(hf_scope_built(s));
-    tx->actions[tx->len++] = own;
+    TRY(hf__actions_add(s, &tx->actions, action));
     tx_check(tx);
     return HF_OK;
 }
@@ -159,7 +122,7 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
                            tx_refused_fn *refused, void *user)
 {
     struct listener listener = {
-        .done = done, .refused = refused, .first = tx->len, .count = len, .user = user};
+        .done = done, .refused = refused, .first = tx->actions.len, .count = len, .user = user};
     enum hf_status status = HF_OK;
 
     for (size_t i = 0; status == HF_OK && i < len; i++)
@@ -167,7 +130,7 @@ enum hf_status hf__tx_join(struct hf_scope *s, struct hf_tx *tx,
     if (status == HF_OK)
         status = listener_add(s, tx, listener);
     if (status != HF_OK && !tx->committed)
-        tx->len = listener.first;
+        tx->actions.len = listener.first;
     return status;
 }
 
@@ -228,8 +191,8 @@ static bool is_worth_another(const struct hf_tx *tx, const struct hf_error *erro
 /* Send it until it is known what became of it. (1) (4) */
 static enum hf_status send_all(struct hf_scope *s, struct hf_tx *tx)
 {
-    struct hf_transact_write_items request = {.actions = tx->actions,
-                                              .actions_len = tx->len,
+    struct hf_transact_write_items request = {.actions = tx->actions.list,
+                                              .actions_len = tx->actions.len,
                                               .token = tx->sent};
     struct backoff backoff = {.first_ms = DELAY_MS, .max_ms = DELAY_MAX_MS};
 
@@ -253,15 +216,15 @@ static enum hf_status send_all(struct hf_scope *s, struct hf_tx *tx)
  * caller's to say whether twice is as good as once. (4) */
 static enum hf_status send_one(struct hf_scope *s, struct hf_tx *tx)
 {
-    const struct hf_transact_write *action = &tx->actions[0];
+    const struct hf_transact_write *action = &tx->actions.list[0];
     enum hf_status status;
 
-    assert(tx->len > 0);
-    if (tx->len > 1)
+    assert(tx->actions.len > 0);
+    if (tx->actions.len > 1)
         return hf_scope_fail(
             s, HF_UNSUPPORTED,
             "this database has no transactions, so %zu actions cannot be committed together",
-            tx->len);
+            tx->actions.len);
     if (action->check)
         return hf_scope_fail(
             s, HF_UNSUPPORTED,
@@ -278,7 +241,7 @@ static enum hf_status tx_send(struct hf_scope *s, struct hf_tx *tx, struct hf_st
 {
     bool transactions;
 
-    if (tx->len == 0)
+    if (tx->actions.len == 0)
         return HF_OK;
     TRY(hf_db_supports(s, tx->db, HF_FEATURE_TRANSACTIONS, &transactions));
     if (!transactions && token.len)
@@ -324,11 +287,11 @@ static enum hf_status run_inside(struct hf_scope *s, struct hf_tx *outer, hf_tx_
                                  void *user)
 {
     struct listener **end = outer->end;
-    size_t len = outer->len;
+    size_t len = outer->actions.len;
     enum hf_status status = build(s, outer, user);
 
     if (status != HF_OK && !outer->committed) {
-        outer->len = len;
+        outer->actions.len = len;
         outer->end = end;
         *end = NULL;
         tx_check(outer);

@@ -6,6 +6,7 @@
 #include "db/db.h"
 
 #include "db/call_info.h"
+#include "expr/partiql.h"
 
 /* ---- consumed capacity ---------------------------------------------------------------------- */
 
@@ -55,15 +56,53 @@ static enum hf_status call_counted(struct hf_scope *s, struct hf_db *db, const s
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* Of the actions of a transaction, that of the first one that was refused. */
-static struct hf_str table_at_fault(const struct hf_error *error, enum hf_op op,
+/* The table of a statement, a part of it. Absent: it names none. A scope of its own, for the error that is to be
+ * named is in the caller's. */
+static struct hf_str statement_table(struct hf_scope *s, struct hf_str text)
+{
+    struct hf_scope *own = hf_scope_new(hf_scope_env(s));
+    struct hf_str word = {0};
+
+    if (own && text.ptr && text.len <= STATEMENT_TEXT_MAX &&
+        hf__partiql_table(own, text, &word) != HF_OK)
+        word = (struct hf_str){0};
+    hf_scope_free(own);
+    if (word.len >= 2 && word.ptr[0] == '"')
+        word = hf_str_of(word.ptr + 1, word.len - 2);
+    return word;
+}
+
+/* Which part of a transaction was refused first; `len` when it does not say. */
+static size_t part_at_fault(const struct hf_error *error, size_t len)
+{
+    for (size_t i = 0; i < error->reasons_len && i < len; i++)
+        if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
+            return i;
+    return len;
+}
+
+static struct hf_str table_at_fault(struct hf_scope *s, const struct hf_error *error, enum hf_op op,
                                     const void *request)
 {
-    if (op == HF_OP_TRANSACT_WRITE_ITEMS || op == HF_OP_TRANSACT_GET_ITEMS)
-        for (size_t i = 0; i < error->reasons_len; i++)
-            if (!hf_str_equal(error->reasons[i].code, HF_STR("None")))
-                return hf__db_call_nth_table(op, request, i);
-    return hf__db_call_table(op, request);
+    const struct hf_execute_transaction *transaction = request;
+    const struct hf_execute_statement *single = request;
+    size_t at;
+
+    switch (op) {
+    case HF_OP_TRANSACT_WRITE_ITEMS:
+    case HF_OP_TRANSACT_GET_ITEMS:
+        at = part_at_fault(error, error->reasons_len);
+        return hf__db_call_nth_table(op, request, at < error->reasons_len ? at : 0);
+    case HF_OP_EXECUTE_STATEMENT:
+        return statement_table(s, single->statement);
+    case HF_OP_EXECUTE_TRANSACTION:
+        at = part_at_fault(error, transaction->statements_len);
+        return at < transaction->statements_len
+                   ? statement_table(s, transaction->statements[at].statement)
+                   : (struct hf_str){0};
+    default:
+        return hf__db_call_table(op, request);
+    }
 }
 
 /* What DynamoDB's protocol calls it, unless the database has said so, or it is none of DynamoDB's:
@@ -81,7 +120,7 @@ static struct hf_str exception_of(const struct hf_error *error)
 static void name_error(struct hf_scope *s, const struct op *entry, const void *request)
 {
     struct hf_error *error = hf__scope_error_edit(s);
-    struct hf_str table = table_at_fault(error, entry->op, request);
+    struct hf_str table = table_at_fault(s, error, entry->op, request);
 
     error->operation = entry->name;
     error->exception = exception_of(error);

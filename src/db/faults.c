@@ -244,13 +244,23 @@ static enum hf_status read_half(struct hf_scope *s, struct faulty *f,
     return HF_OK;
 }
 
-/* In a server the answer is kept for so long; otherwise the caller is. */
-static void answer_delay(struct hf_scope *s, uint32_t ms)
+/* In a server the answer is kept for so long; otherwise the caller is, unless its scope ends before. */
+static enum hf_status answer_delay(struct hf_scope *s, enum hf_op op, uint32_t ms,
+                                   enum hf_status answer)
 {
-    const struct hf_env *env = hf__scope_env(s);
+    uint32_t left = hf_scope_left_ms(s, ms);
+    struct hf_error *error;
 
-    if (!hf__scope_defer_delay(s, ms))
-        env->sleep((int64_t)ms * 1000, env->user);
+    if (hf__scope_defer_delay(s, ms))
+        return answer;
+    if (hf_scope_sleep_ms(s, left) == HF_OK) {
+        if (left == ms)
+            return answer;
+        (void)hf__fail(s, HF_TIMEOUT, "the answer did not come before the deadline");
+    }
+    error = hf__scope_error_edit(s);
+    error->may_have_happened = answer == HF_OK && hf__op(op)->access == OP_WRITE;
+    return error->status;
 }
 
 static enum hf_status fault_apply(struct hf_scope *s, struct faulty *f, enum hf_fault_kind kind,
@@ -289,9 +299,7 @@ static enum hf_status faulty_call(struct hf_scope *s, struct hf_db *db, enum hf_
     enum hf_fault_kind kind = fault_draw(f, op, request, &latency_ms);
 
     status = fault_apply(s, f, kind, op, request, response);
-    if (latency_ms)
-        answer_delay(s, latency_ms);
-    return status;
+    return latency_ms ? answer_delay(s, op, latency_ms, status) : status;
 }
 
 static enum hf_status faulty_sync(struct hf_scope *s, struct hf_db *db, uint64_t ticket)

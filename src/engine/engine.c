@@ -444,6 +444,57 @@ enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
     return hf__engine_open_on(s, store, &o, db);
 }
 
+void hf_engine_changes(struct hf_db *db, hf_engine_changes_fn *take, void *user)
+{
+    struct engine *e = hf__engine_of(db);
+
+    if (!e)
+        return;
+    pthread_rwlock_rdlock(&e->schema);
+    for (size_t i = 0; i < e->catalog.len; i++) {
+        const struct table *table = e->catalog.tables[i];
+        uint64_t changes = atomic_load_explicit(&table->counts->changes, memory_order_relaxed);
+
+        if (changes)
+            take(table->name, changes, user);
+    }
+    pthread_rwlock_unlock(&e->schema);
+}
+
+/* ---- for other languages -------------------------------------------------------------------- */
+
+static enum hf_status sync_of(struct hf_scope *s, struct hf_str text, enum hf_sync *sync)
+{
+    if (!text.ptr || str_is(text, "full"))
+        *sync = HF_SYNC_FULL;
+    else if (str_is(text, "batch"))
+        *sync = HF_SYNC_BATCH;
+    else if (str_is(text, "none"))
+        *sync = HF_SYNC_NONE;
+    else
+        return hf__fail(s, HF_INVALID, "\"sync\" is \"full\", \"batch\" or \"none\"");
+    return HF_OK;
+}
+
+static enum hf_status open_bound(struct hf_scope *s, struct hf_str url,
+                                 const struct hf_bind_url_options *options, struct hf_db **db)
+{
+    enum hf_sync sync = HF_SYNC_FULL;
+
+    TRY(sync_of(s, options->sync, &sync));
+    return hf_open(s, url,
+                   HF_OPTIONS(hf_engine_options, .sync = sync, .read_only = options->read_only,
+                              .no_create = options->no_create, .region = options->region),
+                   db);
+}
+
+int hf_bind_open_url(const char *url, size_t url_len, const char *options, size_t options_len,
+                     struct hf_bind **bind, char **answer, size_t *answer_len)
+{
+    return hf_bind_open_by(open_bound, url, url_len, options, options_len, bind, answer,
+                           answer_len);
+}
+
 void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
 {
     struct engine *e = hf__engine_of(db);
@@ -459,5 +510,7 @@ void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
                                       .memory_bytes = store.memory_bytes,
                                       .stopped = store.stopped,
                                       .no_space = store.no_space,
-                                      .read_only = store.read_only};
+                                      .read_only = store.read_only,
+                                      .embedded = true,
+                                      .path = store.path};
 }

@@ -386,9 +386,12 @@ static enum hf_status attempt_drive(struct patience *patience, struct connection
         int running;
 
         went = hf__curl.multi_perform(c->multi, &running);
-        if (went == CURLM_OK && is_over(c->multi, code))
+        if (went == CURLM_OK && is_over(c->multi, code) && *code != CURLE_OPERATION_TIMEDOUT)
             break;
+        /* On a busy host libcurl's limit, set later than ours, can be over when we look at ours. */
         TRY(hf__patience_check(patience));
+        if (*code != CURLE_OK)
+            break;
         if (went == CURLM_OK)
             went =
                 hf__curl.multi_poll(c->multi, NULL, 0,

@@ -34,9 +34,22 @@ struct hf_item hf__item_poison_new(struct hf_scope *s, enum hf_status status, st
     return hf__item_poison_of(s, &poison);
 }
 
+/* For people: which attribute it is, where the message does not say it. */
+static void attribute_say(struct hf_scope *s, struct hf_str message, struct hf_str attribute)
+{
+    struct hf_str said;
+
+    if (!attribute.len || memmem(message.ptr, message.len, attribute.ptr, attribute.len))
+        return;
+    said = hf_scope_format(s, "%.*s: attribute \"%.*s\"", HF_FMT(message), HF_FMT(attribute));
+    if (said.ptr)
+        hf__scope_error_say(s, said);
+}
+
 enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
 {
     const struct poison *poison;
+    enum hf_status status;
 
     hf__scope_error_clear(s);
     if (!hf__item_poisoned(item))
@@ -44,7 +57,9 @@ enum hf_status hf_item_check(struct hf_scope *s, struct hf_item item)
     poison = hf__item_poison(item);
     if (poison->newer.ptr && hf__scope_wording(s) == HF__WORDING_2026)
         return hf__fail_text(s, poison->status, poison->newer);
-    return hf__fail_text(s, poison->status, poison->message);
+    status = hf__fail_text(s, poison->status, poison->message);
+    attribute_say(s, poison->message, poison->key);
+    return status;
 }
 
 /* ---- the builder ---------------------------------------------------------------------------- */

@@ -216,6 +216,8 @@ struct hf_once *hf__once_new(struct hf_once_table *table, const struct once_name
                              .stuck_ms = o->stuck_ms,
                              .keep_s = o->keep_s,
                              .no_heartbeats = o->no_heartbeats,
+                             .on_lost = o->on_lost,
+                             .user = o->user,
                              .refs = 1};
     memory = once->memory;
     if (memory) {
@@ -416,6 +418,8 @@ void hf_once_close(struct hf_once *once)
     resolved = once->ended || once->lost;
     finish = once->wanted != HF_ONCE_NONE;
     once->closing = true;
+    while (once->telling)
+        pthread_cond_wait(&table->changed, &table->mutex);
     pthread_mutex_unlock(&table->mutex);
     if (!resolved && !finish)
         resolved = give_up(once);

@@ -131,6 +131,8 @@ struct hf_once {
     uint32_t stuck_ms;
     uint32_t keep_s;
     bool no_heartbeats;
+    hf_once_lost_fn *on_lost;
+    void *user; /* of on_lost */
 
     /* table->mutex guards all below. */
     uint32_t refs;      /* the holder's, and one for each who works on it without the mutex */
@@ -144,6 +146,7 @@ struct hf_once {
     bool lost;                 /* to another */
     bool busy;                 /* one request at a time */
     bool closing;              /* its holder is closing it, or has */
+    bool telling;              /* on_lost is running */
     bool dropped; /* the holder's reference is the table's, which writes what is left */
 };
 

@@ -6,6 +6,8 @@
  *  (2) A heartbeat without an answer changes nothing: the next one has a higher beat.
  *  (3) One heartbeat at a time (busy). A completion waits for nobody: a heartbeat that arrives
  *      after it is refused, and the refusal shows that the record is ours.
+ *  (4) The holder is told of a loss once, as a lost attempt has no more heartbeats, and never once it
+ *      closes the attempt, which waits for who is telling it.
  */
 #include "base/assert_held.h"
 #include "once/once.h"
@@ -200,6 +202,25 @@ static void leftover_send(struct hf_scope *s, struct hf_once *once)
     pthread_mutex_unlock(&table->mutex);
 }
 
+/* (4) */
+static void tell_lost(struct hf_once *once)
+{
+    struct hf_once_table *table = once->table;
+    bool tell;
+
+    pthread_mutex_lock(&table->mutex);
+    tell = once->on_lost && once->lost && !once->ended && !once->closing;
+    once->telling = tell;
+    pthread_mutex_unlock(&table->mutex);
+    if (!tell)
+        return;
+    once->on_lost(once, once->user);
+    pthread_mutex_lock(&table->mutex);
+    once->telling = false;
+    pthread_cond_broadcast(&table->changed);
+    pthread_mutex_unlock(&table->mutex);
+}
+
 int64_t hf__once_beats(void *user)
 {
     struct hf_once_table *table = user;
@@ -217,8 +238,8 @@ int64_t hf__once_beats(void *user)
     pthread_mutex_unlock(&table->mutex);
     if (dropped)
         leftover_send(table->work, once);
-    else
-        (void)!hf__once_beat(table->work, once);
+    else if (hf__once_beat(table->work, once) == HF_LOST)
+        tell_lost(once);
     pthread_mutex_lock(&table->mutex);
     hf__once_leave(once);
     pthread_mutex_unlock(&table->mutex);

@@ -23,6 +23,11 @@
 #include "base/assert_held.h"
 #include "base/utf8.h"
 
+_Static_assert(offsetof(struct hf_str, ptr) == 0 && offsetof(struct hf_item, ptr) == 0 &&
+                   offsetof(struct hf_value, ptr) == 0,
+               "is_absent() looks at the first member");
+_Static_assert(sizeof(enum hf_flag) == sizeof(int), "enum_of() reads both alike");
+
 enum {
     PRINTED_MAX = 1024, /* bytes of a structure or list, about; DynamoDB prints identities there */
     TABLE_NAME_MAX = 255, /* characters of a name that is no ARN */
@@ -112,6 +117,7 @@ static void put_lower_first(struct hf__buf *out, const char *name)
 static void print_struct(struct hf_scope *s, struct hf__buf *out, const struct fields *fields,
                          const void *base)
 {
+    assert(base && fields->name);
     hf__buf_format(out, "%s(", fields->name);
     for (size_t i = 0; i < fields->len; i++) {
         if (i > 0)
@@ -200,6 +206,7 @@ void hf__print_field(struct hf_scope *s, struct hf__buf *out, const struct field
     int64_t number;
     int member;
 
+    assert(!field->sub || field->kind >= FIELD_STRUCT);
     if (is_absent(field, base)) {
         hf__buf_put_str(out, HF_STR("null"));
         return;
@@ -314,6 +321,7 @@ static void violation_add(struct violations *v, const struct field *field, const
 void hf__violation_add(struct violations *v, struct hf_str path, struct hf_str value,
                        const char *constraint)
 {
+    assert(path.len && constraint && !v->at); /* the walk is over */
     if (!violation_begin(v))
         return;
     hf__buf_put_str(&v->text, HF_STR("Value "));
@@ -414,6 +422,8 @@ static void check_int(struct violations *v, const struct field *field, const voi
 {
     int64_t number = int_of(field, base);
 
+    assert(!field->max || field->min <= field->max);
+    assert(field->kind == FIELD_INT);
     if (number == HF_ZERO)
         number = 0;
     if ((field->rules & FIELD_FROM_ZERO) ? number < 0 : field->min && number < field->min)
@@ -427,6 +437,7 @@ static void check_enum(struct violations *v, const struct field *field, const vo
     char constraint[256];
     int len;
 
+    assert(field->members && field->members->printed[0] == '[');
     if (enum_of(field, base) > 0 && (size_t)enum_of(field, base) <= field->members->len)
         return;
     assert(enum_of(field, base) != 0); /* that is absent */
@@ -562,6 +573,8 @@ static enum hf_status check_table_name(struct violations *v, const struct field 
     struct field by_length;
     struct hf_str name = str_of(field, request);
 
+    assert(!DEV_CHECKS || (field->kind == FIELD_STR && !v->count));
+    assert(!DEV_CHECKS || field->pattern == PATTERN_TABLE_NAME || field->rules & FIELD_NO_CHECK);
     if (!name.ptr && !(field->rules & FIELD_NO_CHECK))
         return HF_OK; /* reported with the rest, where it is required */
     if (!name.ptr)

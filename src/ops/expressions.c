@@ -38,6 +38,7 @@ static size_t count_given(const struct expressions *e)
 /* KeyConditions may be combined with expressions, except a KeyConditionExpression. */
 static bool is_excluded(const struct expressions *e, const struct legacy_given *legacy)
 {
+    assert(legacy->name);
     if (!legacy->given || strcmp(legacy->name, "KeyConditions") != 0)
         return legacy->given;
     for (size_t i = 0; i < e->len; i++)
@@ -48,6 +49,7 @@ static bool is_excluded(const struct expressions *e, const struct legacy_given *
 
 static void list_put(struct hf__buf *out, const char *name, bool *first)
 {
+    assert(name && name[0]);
     hf__buf_format(out, "%s%s", *first ? "" : ", ", name);
     *first = false;
 }
@@ -59,6 +61,7 @@ static enum hf_status check_both(struct hf_scope *s, const struct expressions *e
     bool first_without = true;
     bool first_with = true;
 
+    assert(e->legacy_len <= LEGACY_MAX);
     for (size_t i = 0; i < e->legacy_len; i++)
         if (is_excluded(e, &e->legacy[i]))
             list_put(&without, e->legacy[i].name, &first_without);
@@ -125,6 +128,7 @@ static enum hf_status check_params(struct hf_scope *s, const struct expressions 
 {
     struct hf_item_walk walk = {0};
 
+    assert(count_given(e) > 0); /* or there is nothing to bind */
     TRY(hf_item_check(s, e->names));
     if (hf__item_poisoned(e->values)) {
         TRY(hf__expr_params(s, e->names, hf__item_poison(e->values)->rest, params));

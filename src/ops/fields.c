@@ -1,6 +1,7 @@
 /*
  * ops/fields.c: the table of operations, from ops.def, and finding things in it.
  */
+#include "base/assert_held.h"
 #include "ops/table.h"
 
 #define OP(name_, constant, struct_, service_, access_, repeat_)                                   \
@@ -26,6 +27,9 @@ const struct op *hf__op(enum hf_op op)
 
 const struct op *hf__op_of_name(enum op_service service, struct hf_str name)
 {
+    assert(service == OP_DYNAMODB || service == OP_STREAMS);
+    for (size_t i = 0; DEV_CHECKS && i < ARRAY_LEN(ops); i++)
+        assert((size_t)ops[i].op == i && ops[i].request && ops[i].response);
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         if (ops[i].service == service && hf_str_equal(ops[i].name, name))
             return &ops[i];
@@ -63,6 +67,10 @@ static size_t member_size(enum field_kind kind)
 
 _Static_assert(sizeof(enum hf_flag) == sizeof(int), "enums are read as int");
 _Static_assert(sizeof(enum hf_select) == sizeof(int), "enums are read as int");
+_Static_assert(sizeof(enum hf_billing) == sizeof(int), "enums are read as int");
+_Static_assert(sizeof(enum hf_return_values) == sizeof(int), "enums are read as int");
+_Static_assert(FIELD_MAP == FIELD_STRUCTS + 1 && FIELD_STRS == FIELD_STRUCT + 1,
+               "lists and maps are behind all others");
 
 void hf__fields_check(const struct fields *fields)
 {
@@ -80,6 +88,10 @@ void hf__fields_check(const struct fields *fields)
         assert((field->kind == FIELD_STRUCT || field->kind == FIELD_STRUCTS ||
                 field->kind == FIELD_MAP) == (field->sub != NULL));
         assert(!field->max || field->min <= field->max);
+        assert(!field->element_max || field->element_min <= field->element_max);
+        assert(!(field->rules & FIELD_LONG) || field->kind == FIELD_INT);
+        assert(!(field->rules & FIELD_FROM_ZERO) || field->kind == FIELD_INT);
+        assert(field->pattern == PATTERN_NONE || field->kind == FIELD_STR);
         assert(!field->element_max || field->kind == FIELD_STRS);
         for (size_t k = 0; field->name && k < i; k++)
             assert(strcmp(field->name, fields->list[k].name) != 0);

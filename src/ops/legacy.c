@@ -47,6 +47,8 @@ static const struct comparison *comparison_of(enum hf_comparison comparison)
     return &comparisons[comparison];
 }
 
+_Static_assert(ARRAY_LEN(comparisons) <= 32 && HF_TYPE_BS < 31, "a bit for each");
+
 /* The arguments of one operator: their number, their types, and the order of a range. */
 static enum hf_status check_arguments(struct hf_scope *s, const struct comparison *comparison,
                                       const struct hf_value *values, size_t len)
@@ -84,6 +86,7 @@ static enum hf_status check_name(struct hf_scope *s, struct hf_str name)
 static enum hf_status check_values(struct hf_scope *s, enum hf_op op, const struct hf_value *values,
                                    size_t len)
 {
+    assert(values || !len);
     for (size_t i = 0; i < len; i++)
         TRY(hf__check_value(s, op, values[i]));
     return HF_OK;
@@ -108,6 +111,7 @@ static enum hf_status check_joined(struct hf_scope *s, enum hf_conditional_opera
 
 static enum hf_status fail_for(struct hf_scope *s, const char *what, struct hf_str attribute)
 {
+    assert(what && what[0]);
     return hf__fail(s, HF_INVALID, BAD_VALUES "%s for Attribute: %.*s", what, HF_FMT(attribute));
 }
 
@@ -127,6 +131,7 @@ static enum hf_status expected_compared(struct hf_scope *s, const struct hf_expe
     out->compare = comparison->compare;
     out->values = expected->values ? expected->values : &expected->value;
     out->values_len = expected->values ? expected->values_len : expected->value.ptr != NULL;
+    assert(!(expected->values && expected->value.ptr)); /* expected_entry() has seen to it */
     return check_arguments(s, comparison, out->values, out->values_len);
 }
 
@@ -174,12 +179,14 @@ enum hf_status hf__legacy_expected(struct hf_scope *s, enum hf_op op,
 {
     struct expr_legacy_condition *conditions = hf__scope_array(s, len, sizeof(*conditions));
 
+    assert(expected || !len);
     *bound = NULL;
     if (!conditions)
         return hf__fail_nomem(s);
     TRY(check_joined(s, joined, len));
     for (size_t i = 0; i < len; i++)
         TRY(expected_entry(s, op, &expected[i], &conditions[i]));
+    assert(!len || conditions[len - 1].compare); /* each has its operator */
     return len ? hf__expr_legacy_condition(s, conditions, len, joined == HF_OR, bound) : HF_OK;
 }
 
@@ -189,6 +196,7 @@ static enum hf_status conditions_translate(struct hf_scope *s, enum hf_op op,
                                            const struct hf_condition *conditions, size_t len,
                                            struct expr_legacy_condition **out)
 {
+    assert(conditions || !len);
     *out = hf__scope_array(s, len, sizeof(**out));
     if (!*out)
         return hf__fail_nomem(s);
@@ -272,6 +280,7 @@ enum hf_status hf__legacy_updates(struct hf_scope *s, const struct hf_attribute_
 {
     struct expr_legacy_update *translated = hf__scope_array(s, len, sizeof(*translated));
 
+    assert(updates || !len);
     *bound = NULL;
     if (!translated)
         return hf__fail_nomem(s);
@@ -287,6 +296,7 @@ enum hf_status hf__legacy_projection(struct hf_scope *s, const struct hf_str *na
 {
     const struct hf_str *repeat;
 
+    assert(names || !len);
     *bound = NULL;
     for (size_t i = 0; i < len; i++)
         TRY(check_name(s, names[i]));

@@ -49,6 +49,7 @@ static bool has_moved(struct hf_scope *s, enum hf_op op)
 
 struct hf_str hf__poison_text(struct hf_scope *s, enum hf_op op, const struct poison *poison)
 {
+    assert(poison->status != HF_OK && poison->message.ptr);
     return poison->newer.ptr && has_moved(s, op) ? poison->newer : poison->message;
 }
 
@@ -57,6 +58,7 @@ enum hf_status hf__ops_fail_expression_value(struct hf_scope *s, enum hf_op op,
 {
     struct hf__buf text = {.scope = s};
 
+    assert(poison->status != HF_OK && poison->message.ptr);
     if (poison->status != HF_INVALID || !poison->key.ptr || has_moved(s, op))
         return hf__fail_text(s, poison->status, hf__poison_text(s, op, poison));
     hf__buf_put_str(&text, HF_STR("ExpressionAttributeValues contains invalid value: "));
@@ -84,6 +86,7 @@ enum hf_status hf__cancel(struct hf_scope *s, const struct hf_cancel_reason *rea
         hf__buf_put_str(&text, reasons[i].code);
     }
     hf__buf_put(&text, "]", 2); /* and its NUL */
+    assert(text.failed || text.ptr[text.len - 1] == '\0');
     if (text.failed)
         return hf__fail_nomem(s);
     status = hf__fail_text(s, HF_TX_CANCELED, hf_str_of((const char *)text.ptr, text.len - 1));

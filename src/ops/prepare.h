@@ -97,8 +97,14 @@ enum hf_status hf__prepare_select(struct hf_scope *s, const struct prepared_page
 enum hf_status hf__prepare_batch_get_item(struct hf_scope *s, struct hf__expr_cache *cache,
                                           const struct hf_batch_get_item *request,
                                           struct prepared_read **out);
+
+enum { BATCH_WRITE_MAX = 25 };
+
+/* `sizes`, BATCH_WRITE_MAX of them, gets those of the items that are put, in the order of the writes; 0 for a
+ * delete. NULL: nobody asks. */
 enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,
-                                            const struct hf_batch_write_item *request);
+                                            const struct hf_batch_write_item *request,
+                                            size_t *sizes);
 
 enum { TRANSACTION_BYTES_MAX = 4 * 1024 * 1024 }; /* that a transaction's request brings */
 

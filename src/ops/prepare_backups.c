@@ -69,6 +69,7 @@ static enum hf_status restore_billing(struct hf_scope *s,
                                       const struct hf_table_description *source,
                                       struct hf_create_table *out)
 {
+    assert(source->name.ptr);
     out->billing = billing_of(request, source);
     if (request->throughput && out->billing != HF_BILLING_PROVISIONED)
         return hf__fail(s, HF_INVALID,
@@ -91,6 +92,7 @@ static enum hf_status restore_billing(struct hf_scope *s,
 
 static bool same_keys(const struct hf_index *a, const struct hf_index_description *b)
 {
+    assert(a->key_schema && b->key_schema);
     if (a->key_schema_len != b->key_schema_len)
         return false;
     for (size_t i = 0; i < a->key_schema_len; i++)
@@ -102,6 +104,7 @@ static bool same_keys(const struct hf_index *a, const struct hf_index_descriptio
 
 static bool is_projected(const struct hf_projection *projection, struct hf_str name)
 {
+    assert(projection);
     for (size_t i = 0; i < projection->attributes_len; i++)
         if (hf_str_equal(projection->attributes[i], name))
             return true;
@@ -129,6 +132,7 @@ struct sources {
 static enum hf_status take_source(struct hf_scope *s, const struct hf_index *index,
                                   const struct sources *sources)
 {
+    assert(sources->taken);
     for (size_t i = 0; i < sources->len; i++) {
         if (!sources->taken[i] && same_keys(index, &sources->list[i]) &&
             same_projection(index->projection, sources->list[i].projection)) {
@@ -145,6 +149,7 @@ static enum hf_status take_source(struct hf_scope *s, const struct hf_index *ind
 static enum hf_status check_units(struct hf_scope *s, const struct hf_index *index,
                                   enum hf_billing billing)
 {
+    assert(billing == HF_BILLING_PROVISIONED || billing == HF_BILLING_PAY_PER_REQUEST);
     if (billing == HF_BILLING_PROVISIONED && !index->throughput)
         return hf__fail(s, HF_INVALID,
                         BAD_REQUEST "Must specify provisioned throughput for index %.*s",
@@ -160,6 +165,7 @@ static enum hf_status check_units(struct hf_scope *s, const struct hf_index *ind
 static enum hf_status all_sources(struct hf_scope *s, const struct sources *sources, bool local,
                                   enum hf_billing billing, struct hf_index *out)
 {
+    assert(out && (sources->list || !sources->len));
     for (size_t i = 0; i < sources->len; i++) {
         const struct hf_index_description *d = &sources->list[i];
 
@@ -237,6 +243,7 @@ static enum hf_status restore_definitions(struct hf_scope *s,
     struct hf_attribute_definition *list =
         hf__scope_array(s, source->attributes_len, sizeof(*list));
 
+    assert(!out->attributes && !out->attributes_len && out->key_schema_len > 0);
     if (!list)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < source->attributes_len; i++)
@@ -289,6 +296,7 @@ enum hf_status hf__prepare_restore(struct hf_scope *s,
     TRY(restore_indexes(s, &global, false, out->billing, &out->global_indexes,
                         &out->global_indexes_len));
     TRY(restore_definitions(s, source, out));
+    assert(out->attributes_len >= out->key_schema_len); /* its keys are defined */
     TRY(restore_encryption(s, request, source, out));
     return hf__prepare_create_table(s, out);
 }

@@ -9,7 +9,6 @@
 
 enum {
     BATCH_GET_MAX = 100,
-    BATCH_WRITE_MAX = 25,
     TABLE_MIN = 3, /* characters of a name in the map */
     TABLE_MAX = 255,
     PRINTED_MAX = 4096 /* bytes of a map, about, in a message */
@@ -50,6 +49,7 @@ static void put_quoted(struct hf__buf *out, struct hf_str text)
 static void print_reads(struct hf_scope *s, struct hf__buf *out,
                         const struct hf_batch_get_item *request)
 {
+    assert(request->tables || !request->tables_len);
     hf__buf_put_byte(out, '{');
     for (size_t i = 0; i < request->tables_len && out->len < PRINTED_MAX; i++) {
         const struct hf_table_gets *reads = &request->tables[i];
@@ -77,6 +77,7 @@ static enum hf_status add_for_map(struct violations *v, const struct op *op, con
 {
     struct hf__buf printed = {.scope = v->s};
 
+    assert(op->op == HF_OP_BATCH_GET_ITEM || op->op == HF_OP_BATCH_WRITE_ITEM);
     if (op->op == HF_OP_BATCH_GET_ITEM)
         print_reads(v->s, &printed, request);
     else
@@ -101,6 +102,7 @@ static bool bad_table(struct hf_str table)
 static enum hf_status check_empty(struct hf_scope *s, const struct op *op, const void *map,
                                   size_t len)
 {
+    assert(map || !len);
     if (!map || len > 0)
         return HF_OK;
     if (hf__scope_wording(s) == HF__WORDING_2026)
@@ -129,6 +131,7 @@ static enum hf_status get_constraints(struct hf_scope *s, const struct hf_batch_
 /* DynamoDB compares keys as they were written; ours are canonical by now, which finds more. */
 static enum hf_status check_keys(struct hf_scope *s, const struct hf_table_gets *reads)
 {
+    assert(reads->keys || !reads->keys_len);
     for (size_t i = 0; i < reads->keys_len; i++) {
         TRY(hf__check_item(s, HF_OP_BATCH_GET_ITEM, reads->keys[i]));
         for (size_t j = 0; j < i; j++)
@@ -151,6 +154,7 @@ static enum hf_status prepare_reads(struct hf_scope *s, struct hf__expr_cache *c
         .names = reads->names,
     };
 
+    assert(reads->table.ptr);
     *out = (struct prepared_read){
         .table = reads->table,
         .consistent = reads->consistent == HF_YES,
@@ -174,6 +178,7 @@ static enum hf_status check_mixed_tables(struct hf_scope *s,
         .legacy_len = 1,
     };
 
+    assert(request->tables || !request->tables_len);
     for (size_t i = 0; i < request->tables_len; i++) {
         if (request->tables[i].projection.ptr)
             all.list[0].text = request->tables[i].projection;
@@ -243,10 +248,10 @@ static enum hf_status write_constraints(struct hf_scope *s,
 }
 
 /* Exactly one of the two. The service's error is that of an attribute value. */
-static enum hf_status check_write(struct hf_scope *s, const struct hf_write_request *write)
+static enum hf_status check_write(struct hf_scope *s, const struct hf_write_request *write,
+                                  size_t *size)
 {
-    size_t size;
-
+    *size = 0;
     if (!write->put == !write->del)
         return hf__fail(s, HF_INVALID,
                         "Supplied AttributeValue has more than one datatypes set, must contain "
@@ -255,13 +260,14 @@ static enum hf_status check_write(struct hf_scope *s, const struct hf_write_requ
         return hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->del->key);
     assert(write->put);
     TRY(hf__check_item(s, HF_OP_BATCH_WRITE_ITEM, write->put->item));
-    return hf__check_item_size(s, write->put->item, &size);
+    return hf__check_item_size(s, write->put->item, size);
 }
 
 enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,
-                                            const struct hf_batch_write_item *request)
+                                            const struct hf_batch_write_item *request,
+                                            size_t *sizes)
 {
-    size_t writes = 0;
+    size_t writes = 0, at = 0;
 
     TRY(write_constraints(s, request));
     for (size_t i = 0; i < request->tables_len; i++)
@@ -269,7 +275,13 @@ enum hf_status hf__prepare_batch_write_item(struct hf_scope *s,
     if (writes > BATCH_WRITE_MAX)
         return hf__fail(s, HF_INVALID, "Too many items requested for the BatchWriteItem call");
     for (size_t i = 0; i < request->tables_len; i++)
-        for (size_t k = 0; k < request->tables[i].writes_len; k++)
-            TRY(check_write(s, &request->tables[i].writes[k]));
+        for (size_t k = 0; k < request->tables[i].writes_len; k++, at++) {
+            size_t size;
+
+            TRY(check_write(s, &request->tables[i].writes[k], &size));
+            if (sizes)
+                sizes[at] = size;
+        }
+    assert(at == writes && at <= BATCH_WRITE_MAX);
     return HF_OK;
 }

@@ -28,6 +28,7 @@ static enum hf_status check_returns_old(struct hf_scope *s, enum hf_return_value
 static enum hf_status put_begin(struct hf_scope *s, const struct hf_put_item *request,
                                 const struct expressions *expressions)
 {
+    assert(request->item.ptr); /* constraints ask for it */
     TRY(hf__expressions_mixed(s, expressions));
     TRY(hf__check_item(s, HF_OP_PUT_ITEM, request->item));
     return check_returns_old(s, request->returns);
@@ -38,6 +39,7 @@ static enum hf_status put_conditions(struct hf_scope *s, const struct hf_put_ite
                                      const struct expressions *expressions,
                                      struct prepared_write *out)
 {
+    assert(!out->condition && out->item.ptr);
     TRY(hf__legacy_expected(s, HF_OP_PUT_ITEM, request->expected, request->expected_len,
                             request->conditional_operator, &out->condition));
     return hf__expressions_bind(s, expressions);
@@ -81,6 +83,7 @@ static enum hf_status delete_steps(struct hf_scope *s, const struct hf_delete_it
                                    const struct expressions *expressions,
                                    struct prepared_write *out)
 {
+    assert(request->key.ptr);
     TRY(hf__expressions_mixed(s, expressions));
     TRY(hf__check_item(s, HF_OP_DELETE_ITEM, request->key));
     TRY(check_returns_old(s, request->returns));
@@ -123,6 +126,7 @@ static enum hf_status update_steps(struct hf_scope *s, const struct hf_update_it
                                    const struct expressions *expressions,
                                    struct prepared_write *out)
 {
+    assert(request->key.ptr);
     TRY(hf__expressions_mixed(s, expressions));
     TRY(hf__check_item(s, HF_OP_UPDATE_ITEM, request->key));
     TRY(hf__legacy_updates(s, request->updates, request->updates_len, &out->update));
@@ -204,6 +208,7 @@ struct hf_str hf__ops_table_name(struct hf_str name_or_arn)
     if (!found)
         return name_or_arn;
     found += before.len;
+    assert(found <= name_or_arn.ptr + name_or_arn.len);
     name = hf_str_of(found, (size_t)(name_or_arn.ptr + name_or_arn.len - found));
     end = name.len ? memchr(name.ptr, '/', name.len) : NULL;
     if (end)

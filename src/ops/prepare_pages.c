@@ -20,6 +20,8 @@ void hf__prepared_page_check(const struct prepared_page *page)
     assert(!page->key || page->total_segments == 1); /* a query has no segments, */
     assert(page->key || !page->reverse);             /* a scan no order */
     assert(page->key || !page->legacy_key);
+    assert(!page->legacy_filter || !page->statement);
+    assert(!page->legacy_projection || !page->statement);
 }
 
 /* ---- Query ---------------------------------------------------------------------------------- */
@@ -167,6 +169,7 @@ enum hf_status hf__prepare_scan(struct hf_scope *s, struct hf__expr_cache *cache
 
 static const char *select_name(enum hf_select select)
 {
+    assert(select != 0); /* it was given */
     switch (select) {
     case HF_SELECT_ALL_ATTRIBUTES:
         return "ALL_ATTRIBUTES";
@@ -184,6 +187,7 @@ enum hf_status hf__prepare_select(struct hf_scope *s, const struct prepared_page
 {
     const char *projection = page->legacy_projection ? "AttributesToGet" : "ProjectionExpression";
 
+    assert(page->table.ptr);
     if (page->select == HF_SELECT_SPECIFIC_ATTRIBUTES && !page->projection)
         return hf__fail(s, HF_INVALID,
                         "Must specify the AttributesToGet or ProjectionExpression when choosing "

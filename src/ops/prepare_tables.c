@@ -57,6 +57,7 @@ static const struct hf_attribute_definition *definition_find(struct definitions 
 
 static void put_names(struct hf__buf *out, const void *names, size_t len, size_t size)
 {
+    assert((names || !len) && size >= sizeof(struct hf_str));
     for (size_t i = 0; i < len; i++) {
         struct hf_str name;
 
@@ -67,6 +68,8 @@ static void put_names(struct hf__buf *out, const void *names, size_t len, size_t
     }
 }
 
+_Static_assert(HF_KEY_HASH != HF_KEY_RANGE && HF_KEY_HASH > 0, "0 is absent");
+
 /* Names are the first member of both structs. */
 _Static_assert(offsetof(struct hf_attribute_definition, name) == 0, "put_names() reads it");
 _Static_assert(offsetof(struct hf_key_element, name) == 0, "put_names() reads it");
@@ -76,6 +79,7 @@ static enum hf_status fail_undefined(struct hf_scope *s, const struct hf_key_ele
 {
     struct hf__buf text = {.scope = s};
 
+    assert(keys && len > 0);
     hf__buf_put_str(&text,
                     HF_STR(BAD_VALUES
                            "Some index key attributes are not defined in AttributeDefinitions. "
@@ -95,6 +99,7 @@ static enum hf_status check_global_keys(struct hf_scope *s, const struct hf_key_
 {
     size_t hashes = 0;
 
+    assert(len >= 1 && keys[0].type == HF_KEY_HASH); /* check_key_schema() */
     for (size_t i = 0; i < len; i++) {
         if (keys[i].type == HF_KEY_HASH && hashes < i)
             return hf__fail(s, HF_INVALID,
@@ -150,6 +155,7 @@ static enum hf_status check_definitions(struct hf_scope *s, struct definitions d
 {
     const struct hf_str *repeat;
 
+    assert(d.list || !d.len);
     TRY(hf__find_repeat(s, d.list, sizeof(*d.list), d.len, &repeat));
     if (repeat)
         return hf__fail(s, HF_INVALID,
@@ -162,6 +168,7 @@ static enum hf_status check_definitions(struct hf_scope *s, struct definitions d
 
 static const char *projection_name(enum hf_projection_type type)
 {
+    assert(type == HF_PROJECT_ALL || type == HF_PROJECT_KEYS_ONLY || type == HF_PROJECT_INCLUDE);
     return type == HF_PROJECT_ALL ? "ALL" : type == HF_PROJECT_KEYS_ONLY ? "KEYS_ONLY" : "INCLUDE";
 }
 
@@ -194,6 +201,7 @@ enum hf_status hf__prepare_index(struct hf_scope *s, const struct hf_index *inde
 {
     struct definitions d = {attributes, attributes_len};
 
+    assert(index->name.len && index->key_schema_len > 0);
     TRY(check_key_schema(s, index->key_schema, index->key_schema_len, d, !local));
     if (local && index->key_schema_len != 2)
         return hf__fail(s, HF_INVALID,
@@ -259,8 +267,10 @@ static size_t count_projected(const struct hf_index *indexes, size_t len)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        assert(indexes[i].projection); /* hf__prepare_index() */
         count += indexes[i].projection->attributes_len;
+    }
     return count;
 }
 
@@ -319,6 +329,7 @@ static enum hf_status check_table_keys(struct hf_scope *s, const struct hf_creat
 {
     struct definitions d = {request->attributes, request->attributes_len};
 
+    assert(request->key_schema && request->key_schema_len > 0);
     if (request->key_schema_len > d.len)
         return hf__fail(s, HF_INVALID,
                         "Invalid KeySchema: Some index key attribute have no definition");
@@ -386,6 +397,7 @@ static bool changes_something(const struct hf_update_table *request)
 /* The newer wording has no text of its own for an empty list of indexes. */
 static enum hf_status fail_nothing(struct hf_scope *s, const struct hf_update_table *request)
 {
+    assert(!changes_something(request));
     if (hf__scope_wording(s) == HF__WORDING_2026)
         return hf__fail(s, HF_INVALID,
                         "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
@@ -413,6 +425,7 @@ static enum hf_status check_change(struct hf_scope *s, const struct hf_index_cha
 {
     int members = (change->update != NULL) + (change->create != NULL) + (change->del != NULL);
 
+    assert(change);
     if (members == 0)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "One of GlobalSecondaryIndexUpdate.Update, "
@@ -435,6 +448,7 @@ static enum hf_status check_changes(struct hf_scope *s, const struct hf_update_t
     const struct hf_str *repeat;
     size_t online = 0;
 
+    assert(request->index_changes || !request->index_changes_len);
     if (!names)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < request->index_changes_len; i++) {
@@ -486,6 +500,7 @@ static enum hf_status check_limits_alone(struct hf_scope *s, const struct hf_upd
 {
     bool warm = hf__has_warm(request->warm_throughput);
 
+    assert(count_kinds(request) >= 1);
     if (hf__has_limits(request->on_demand_throughput) && (request->stream || warm))
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "OnDemandThroughput can only be combined with BillingMode in an "

@@ -62,6 +62,7 @@ enum hf_status hf__check_tags(struct hf_scope *s, const struct hf_tag *tags, siz
 {
     const struct hf_str *repeat;
 
+    assert(tags || !len);
     if (len > TAGS_MAX)
         return hf__fail(s, HF_INVALID,
                         "Number of Tags exceed the current limit for the provided ResourceArn");
@@ -83,6 +84,7 @@ static bool next_part(struct hf_str *rest, struct hf_str *part)
 {
     const char *colon = rest->len ? memchr(rest->ptr, ':', rest->len) : NULL;
 
+    assert(rest->ptr || !rest->len);
     if (!colon)
         return false;
     *part = hf_str_of(rest->ptr, (size_t)(colon - rest->ptr));
@@ -113,18 +115,22 @@ static bool is_table_arn(struct hf_str arn)
 /* Of an ARN of a table: does an index or a stream follow the name? */
 static bool has_more_than_table(struct hf_str arn)
 {
-    const char *name = (const char *)memchr(arn.ptr, '/', arn.len) + 1;
+    const char *slash = memchr(arn.ptr, '/', arn.len), *name;
 
+    assert(slash); /* is_table_arn() */
+    name = slash + 1;
     return memchr(name, '/', arn.len - (size_t)(name - arn.ptr)) != NULL;
 }
 
 static bool is_backup_arn(struct hf_str arn)
 {
+    assert(is_table_arn(arn));
     return memmem(arn.ptr, arn.len, "/backup/", 8) != NULL;
 }
 
 enum hf_status hf__prepare_resource_arn(struct hf_scope *s, struct hf_str arn)
 {
+    assert(arn.ptr || !arn.len);
     if (arn.len < 4 || memcmp(arn.ptr, "arn:", 4) != 0)
         return hf__fail(s, HF_INVALID, BAD_VALUES "ARNs must start with 'arn:': %.*s", HF_FMT(arn));
     if (!is_table_arn(arn) || is_backup_arn(arn))

@@ -11,6 +11,7 @@
 
 enum hf_status hf__check_units(struct hf_scope *s, const struct hf_throughput *throughput)
 {
+    assert(throughput->read_units != 0 && throughput->write_units != 0); /* both are required */
     if (throughput->read_units > UNITS_MAX)
         return hf__fail(s, HF_INVALID, "Given value %lld for ReadCapacityUnits is out of bounds",
                         (long long)throughput->read_units);
@@ -66,6 +67,7 @@ static enum hf_status check_new_limits(struct hf_scope *s,
                                        const struct hf_on_demand_throughput *limits,
                                        enum hf_billing billing, struct hf_str index)
 {
+    assert(billing >= 0 && billing <= HF_BILLING_PAY_PER_REQUEST);
     if (hf__has_limits(limits) && billing != HF_BILLING_PAY_PER_REQUEST)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "%s for OnDemandThroughput cannot be specified when the table "
@@ -90,6 +92,7 @@ bool hf__has_warm(const struct hf_warm_throughput *warm)
 static enum hf_status check_warm_units(struct hf_scope *s, int64_t units, int64_t least,
                                        const char *name, const char *than, struct hf_str index)
 {
+    assert(least > 0 && name && than);
     if (units == 0 || units >= least)
         return HF_OK;
     if (index.ptr)
@@ -142,6 +145,7 @@ enum hf_status hf__check_table_throughput(struct hf_scope *s, const struct hf_cr
 enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_index *index,
                                           enum hf_billing billing)
 {
+    assert(index->name.ptr);
     if (billing == HF_BILLING_PAY_PER_REQUEST && index->throughput)
         return hf__fail(s, HF_INVALID,
                         BAD_VALUES "ProvisionedThroughput should not be specified for index: %.*s "
@@ -159,6 +163,7 @@ enum hf_status hf__check_index_throughput(struct hf_scope *s, const struct hf_in
 
 enum hf_status hf__check_index_update(struct hf_scope *s, const struct hf_index_update *update)
 {
+    assert(update->name.ptr);
     if (update->throughput)
         TRY(hf__check_units(s, update->throughput));
     if (update->warm_throughput && !hf__has_warm(update->warm_throughput))

@@ -23,6 +23,7 @@ static enum hf_status prepare_check(struct hf_scope *s, struct hf__expr_cache *c
         .values = check->values,
     };
 
+    assert(!out->condition && !out->update);
     out->table = check->table;
     out->key = check->key;
     out->return_old_on_failure = check->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
@@ -45,6 +46,7 @@ static enum hf_status prepare_put(struct hf_scope *s, struct hf__expr_cache *cac
         .values = put->values,
     };
 
+    assert(!out->condition && put->item.ptr);
     out->table = put->table;
     out->item = put->item;
     out->return_old_on_failure = put->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
@@ -68,6 +70,7 @@ static enum hf_status prepare_delete(struct hf_scope *s, struct hf__expr_cache *
         .values = del->values,
     };
 
+    assert(!out->condition && del->key.ptr);
     out->table = del->table;
     out->key = del->key;
     out->return_old_on_failure = del->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
@@ -93,6 +96,7 @@ static enum hf_status prepare_update(struct hf_scope *s, struct hf__expr_cache *
         .values = update->values,
     };
 
+    assert(!out->condition && !out->update);
     out->table = update->table;
     out->key = update->key;
     out->return_old_on_failure = update->returns_on_failure == HF_ON_FAILURE_ALL_OLD;
@@ -181,6 +185,7 @@ static enum hf_status prepare_get(struct hf_scope *s, struct hf__expr_cache *cac
         .names = get->names,
     };
 
+    assert(get->key.ptr && !out->read.projection);
     out->read.table = get->table;
     out->read.consistent = true;
     out->key = get->key;

@@ -12,6 +12,8 @@
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "    \
     "beyond supported limit"
 
+_Static_assert(VALUE_DEPTH_MAX > 0 && VALUE_DEPTH_MAX < 1000, "the recursion is as deep as that");
+
 /* One walk finds both; the recursion ends at VALUE_DEPTH_MAX. */
 static enum hf_status check_part(struct hf_scope *s, struct hf_value value, int level)
 {
@@ -56,6 +58,7 @@ enum hf_status hf__check_value(struct hf_scope *s, enum hf_op op, struct hf_valu
 
 static bool text_contains(struct hf_str text, struct hf_str part)
 {
+    assert(part.len > 0);
     return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
 }
 
@@ -76,6 +79,7 @@ enum hf_status hf__check_start(struct hf_scope *s, enum hf_op op, struct hf_item
 
 enum hf_status hf__check_item_size(struct hf_scope *s, struct hf_item item, size_t *size)
 {
+    assert(item.ptr && !hf__item_poisoned(item)); /* hf__check_item() was before */
     *size = hf_item_size(item);
     if (*size > ITEM_SIZE_MAX)
         return hf_scope_fail_limit(s, HF_INVALID, HF_ERROR_LIMIT(HF_ITEM_SIZE_MAX, *size),
@@ -110,6 +114,8 @@ enum hf_status hf__find_repeat(struct hf_scope *s, const void *first, size_t str
     for (size_t i = 0; i < len; i++)
         sorted[i] = (const struct hf_str *)(const void *)((const uint8_t *)first + i * stride);
     qsort(sorted, len, sizeof(*sorted), str_order);
+    for (size_t i = 1; i < len; i++)
+        assert(str_order(&sorted[i - 1], &sorted[i]) < 0); /* no two are in one place */
     for (size_t i = 1; i < len; i++)
         if (hf_str_equal(*sorted[i - 1], *sorted[i]) && (!*repeat || sorted[i] < *repeat))
             *repeat = sorted[i];

@@ -15,7 +15,7 @@
  *  (3) Only emitting, retrying and replaying put an event into p: all other writes are conditional on
  *      it being there. Only publishing changes h.
  *  (4) A claim is taken, extended, completed and released with its token and fence in the condition.
- *  (5) A waker that was removed is not called any more, and none is called while the mutex is held.
+ *  (5) A waker that was removed is not called any more, and none is called while a mutex is held.
  *
  * Delivery is at least once. A put whose answer got lost is sent again; if the event was delivered
  * meanwhile, that stores it again, with the same id.
@@ -54,7 +54,7 @@ static const char *const own[] = {"id",        "type",        "key",          "c
                                   FORMAT_ATTR, KIND_ATTR,     "mode",         "mode_at",
                                   "beat",      "lease_ms",    "only",         "stopped",
                                   "relay",     "window",      "urgent",       EXPIRES_ATTR,
-                                  NULL};
+                                  "paused",    NULL};
 
 /* What hf_create_table points to. */
 struct spec {
@@ -222,7 +222,7 @@ enum hf_status hf_outbox_open(struct hf_scope *s, struct hf_db *db,
     made->env.random(&random, sizeof(random), made->env.user);
     made->last_count = (uint64_t)random << 7; /* half of the room is left to count up in */
     pthread_mutex_init(&made->mutex, NULL);
-    pthread_cond_init(&made->ended, NULL);
+    hf__wakers_init(&made->wakers, OUTBOX_WAKERS_MAX);
     status = outbox_fill(s, made, &o);
     if (status != HF_OK) {
         hf_outbox_close(made);
@@ -239,10 +239,8 @@ void hf_outbox_close(struct hf_outbox *outbox)
     if (!outbox)
         return;
     env = outbox->env;
-    for (size_t i = 0; i < outbox->wakers_len; i++)
-        assert(!outbox->wakers[i].running);
     hf_blobs_close(outbox->blobs);
-    pthread_cond_destroy(&outbox->ended);
+    hf__wakers_destroy(&outbox->wakers);
     pthread_mutex_destroy(&outbox->mutex);
     hf_scope_free(outbox->names);
     hf__env_free(&env, outbox, sizeof(*outbox));
@@ -252,61 +250,31 @@ void hf_outbox_close(struct hf_outbox *outbox)
 
 bool hf__outbox_listen(struct hf_outbox *outbox, outbox_wake_fn *wake, void *user)
 {
-    size_t free = 0;
-
-    assert(wake);
-    pthread_mutex_lock(&outbox->mutex);
-    while (free < outbox->wakers_len && (outbox->wakers[free].wake || outbox->wakers[free].running))
-        free++;
-    if (free < OUTBOX_WAKERS_MAX) {
-        outbox->wakers[free] = (struct outbox_waker){.wake = wake, .user = user};
-        if (free == outbox->wakers_len)
-            outbox->wakers_len++;
-    }
-    assert(outbox->wakers_len <= OUTBOX_WAKERS_MAX);
-    pthread_mutex_unlock(&outbox->mutex);
-    return free < OUTBOX_WAKERS_MAX;
+    return hf__wakers_add(&outbox->wakers, (waker_fn *)wake, user);
 }
 
 void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *user)
 {
-    pthread_mutex_lock(&outbox->mutex);
-    for (size_t i = 0; i < outbox->wakers_len; i++) {
-        struct outbox_waker *waker = &outbox->wakers[i];
+    hf__wakers_remove(&outbox->wakers, (waker_fn *)wake, user);
+}
 
-        if (waker->wake != wake || waker->user != user)
-            continue;
-        waker->wake = NULL; /* (5) no call begins any more, and those that run come to an end */
-        while (waker->running)
-            pthread_cond_wait(&outbox->ended, &outbox->mutex);
-        break;
-    }
-    pthread_mutex_unlock(&outbox->mutex);
+struct news {
+    uint32_t bucket;
+    bool urgent;
+};
+
+static void waker_call(waker_fn *wake, void *user, const void *what)
+{
+    const struct news *news = what;
+
+    ((outbox_wake_fn *)wake)(user, news->bucket, news->urgent);
 }
 
 void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent)
 {
-    bool waited_for = false;
-
-    pthread_mutex_lock(&outbox->mutex);
-    for (size_t i = 0; i < outbox->wakers_len; i++) {
-        struct outbox_waker *waker = &outbox->wakers[i];
-        outbox_wake_fn *wake = waker->wake;
-        void *user = waker->user;
-
-        if (!wake)
-            continue;
-        waker->running++;
-        pthread_mutex_unlock(&outbox->mutex);
-        wake(user, bucket, urgent);
-        pthread_mutex_lock(&outbox->mutex);
-        assert(waker->running);
-        waker->running--;
-        waited_for = waited_for || !waker->wake;
-    }
-    if (waited_for)
-        pthread_cond_broadcast(&outbox->ended);
-    pthread_mutex_unlock(&outbox->mutex);
+    assert(bucket < outbox->buckets || bucket == UINT32_MAX);
+    hf__wakers_call(&outbox->wakers, waker_call,
+                    &(struct news){.bucket = bucket, .urgent = urgent});
 }
 
 void hf_outbox_wake(struct hf_outbox *outbox)

@@ -10,7 +10,7 @@
  *     f.n   seq       a dead letter: an event that has failed for good
  *     h.n   seq       a delivered event of the history, with a time to live
  *     i.ID  i         the seq of the event with an id that a caller chose; with a time to live
- *     c     config    how many buckets there are; ordered or competing
+ *     c     config    how many buckets there are; ordered or competing; `paused`: outbox_pause.c
  *     c     m.RELAY   a relay: the number of its heartbeats, which buckets it wants
  *     c     b.n       the owner of a bucket, and the fence, which grows with every new owner
  *
@@ -22,6 +22,7 @@
 #define HF_OUTBOX_OUTBOX_H
 
 #include "coord/names.h"
+#include "coord/wakers.h"
 
 #include <holdfast/batch.h>
 #include <holdfast/outbox.h>
@@ -52,12 +53,6 @@ enum {
  * bucket is known nor whether they are urgent. */
 typedef void outbox_wake_fn(void *user, uint32_t bucket, bool urgent);
 
-struct outbox_waker {
-    outbox_wake_fn *wake; /* NULL: the place is free, unless a call is running */
-    void *user;
-    uint32_t running; /* calls that are running */
-};
-
 /* Where an event is, in any partition. */
 struct outbox_place {
     uint32_t bucket;
@@ -76,12 +71,10 @@ struct hf_outbox {
     struct hf_blobs *blobs; /* a part of those of the options; NULL: none */
     size_t blob_over;
     bool transactions;
+    struct wakers wakers;
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t ended;  /* a call of a waker has ended */
     int64_t last_ms;       /* time of the last seq that was made */
     uint64_t last_count;
-    struct outbox_waker wakers[OUTBOX_WAKERS_MAX];
-    size_t wakers_len;     /* places that are or were in use */
     enum outbox_mode mode; /* as it was read or stamped last */
     int64_t mode_until_us; /* until then, by the elapsed clock, the mode is not read again */
     uint64_t unreadable;   /* items that became dead letters as they are not events */
@@ -279,6 +272,13 @@ void hf__outbox_unlisten(struct hf_outbox *outbox, outbox_wake_fn *wake, void *u
  * called before each round of work; it asks the database once a minute at most.
  */
 enum hf_status hf__outbox_take_mode(struct hf_scope *s, struct hf_outbox *outbox, bool competing);
+
+/* ---- outbox_pause.c ------------------------------------------------------------------------- */
+
+/* What the item c/config says about a pause; its texts are those of the item. */
+bool hf__outbox_config_paused(struct hf_item config, struct hf_outbox_pause *pause);
+
+/* ---- outbox.c, again ------------------------------------------------------------------------ */
 
 /* Call all wakers. UINT32_MAX: any bucket. */
 void hf__outbox_wake(struct hf_outbox *outbox, uint32_t bucket, bool urgent);

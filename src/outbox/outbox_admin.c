@@ -233,15 +233,16 @@ typedef enum hf_status list_fn(struct hf_scope *s, struct hf_outbox *outbox,
 typedef enum hf_status change_fn(struct hf_scope *s, struct hf_outbox *outbox,
                                  const struct hf_outbox_event *event, bool *done);
 
-/* Change all that is listed, oldest first, page by page; at most options->limit. */
+/* Change all that is listed, oldest first, page by page; at most options->limit: of those that are
+ * changed, or `of_seen` of those that are listed. */
 static enum hf_status list_change(struct hf_scope *s, struct hf_outbox *outbox, list_fn *list,
                                   change_fn *change, const struct hf_event_list_options *options,
-                                  uint64_t *done)
+                                  bool of_seen, uint64_t *done)
 {
     struct hf_scope_mark mark;
     struct hf_event_list_options o;
     char after[OUTBOX_SEQ_LEN];
-    uint64_t count = 0, limit;
+    uint64_t count = 0, used = 0, limit;
 
     if (done)
         *done = 0;
@@ -253,7 +254,7 @@ static enum hf_status list_change(struct hf_scope *s, struct hf_outbox *outbox, 
     do {
         struct hf_event_list events;
 
-        o.limit = limit && limit - count < OUTBOX_PAGE ? (uint32_t)(limit - count) : OUTBOX_PAGE;
+        o.limit = limit && limit - used < OUTBOX_PAGE ? (uint32_t)(limit - used) : OUTBOX_PAGE;
         TRY(list(s, outbox, &o, &events));
         for (size_t i = 0; i < events.events_len; i++) {
             struct hf_scope_mark inner = hf_scope_mark(s);
@@ -262,6 +263,7 @@ static enum hf_status list_change(struct hf_scope *s, struct hf_outbox *outbox, 
             TRY(change(s, outbox, &events.events[i], &changed));
             hf_scope_rewind(s, inner);
             count += changed;
+            used += changed || of_seen;
             if (done)
                 *done = count;
         }
@@ -271,7 +273,7 @@ static enum hf_status list_change(struct hf_scope *s, struct hf_outbox *outbox, 
             o.after = hf_str_of(after, OUTBOX_SEQ_LEN);
         }
         hf_scope_rewind(s, mark);
-    } while (o.after.len && (!limit || count < limit));
+    } while (o.after.len && (!limit || used < limit));
     return hf_scope_ok(s);
 }
 
@@ -279,7 +281,7 @@ enum hf_status hf_outbox_retry_all(struct hf_scope *s, struct hf_outbox *outbox,
                                    const struct hf_event_list_options *options, uint64_t *done)
 {
     enum hf_status status =
-        list_change(s, outbox, hf__outbox_failed, event_put_back, options, done);
+        list_change(s, outbox, hf__outbox_failed, event_put_back, options, false, done);
 
     hf_outbox_wake(outbox);
     return status;
@@ -294,7 +296,7 @@ static enum hf_status discard_failed(struct hf_scope *s, struct hf_outbox *outbo
 enum hf_status hf_outbox_discard_all(struct hf_scope *s, struct hf_outbox *outbox,
                                      const struct hf_event_list_options *options, uint64_t *done)
 {
-    return list_change(s, outbox, hf__outbox_failed, discard_failed, options, done);
+    return list_change(s, outbox, hf__outbox_failed, discard_failed, options, false, done);
 }
 
 /* ---- the history ---------------------------------------------------------------------------- */
@@ -321,7 +323,8 @@ static enum hf_status replay_one(struct hf_scope *s, struct hf_outbox *outbox,
 enum hf_status hf_outbox_replay(struct hf_scope *s, struct hf_outbox *outbox,
                                 const struct hf_event_list_options *options, uint64_t *done)
 {
-    enum hf_status status = list_change(s, outbox, hf__outbox_history, replay_one, options, done);
+    enum hf_status status =
+        list_change(s, outbox, hf__outbox_history, replay_one, options, true, done);
 
     hf_outbox_wake(outbox);
     return status;

@@ -259,6 +259,7 @@ enum hf_status hf_relay_open(struct hf_scope *s, struct hf_outbox *outbox, struc
     relay->sink = sink;
     relay->ops = hf_sink_ops(sink);
     relay->o = o;
+    relay->unasked = o.competing;
     relay->keys.ready.last = relay->keys.ready.urgent = &relay->keys.ready.first;
     relay->noter.last = &relay->noter.first;
     relay->timed_us = INT64_MAX;
@@ -348,7 +349,7 @@ static struct task task_probe(struct hf_relay *relay, int64_t now_us, int64_t *n
     struct task task = {.kind = TASK_NONE};
 
     ASSERT_RELAY_HELD(relay);
-    if (relay->sender.breaker.probing || relay->paused)
+    if (relay->sender.breaker.probing || relay_is_paused(relay))
         return task;
     if (relay->sender.breaker.probe_us > now_us) {
         *next_us =
@@ -514,7 +515,7 @@ void hf_relay_metrics(struct hf_relay *relay, struct hf_relay_metrics *metrics)
     pthread_mutex_lock(&relay->mutex);
     *metrics = relay->metrics;
     metrics->breaker_open = breaker_is_open(&relay->sender);
-    metrics->paused = relay->paused;
+    metrics->paused = relay_is_paused(relay);
     metrics->buckets = 0;
     for (uint32_t i = 0; i < relay->outbox->buckets; i++)
         metrics->buckets += relay->reader.buckets[i].state != BUCKET_OTHERS;

@@ -46,6 +46,7 @@ struct relay_worker {
 /* The thread that renews leases and claims, and looks at deliveries that do not return. */
 struct relay_heartbeat {
     struct hf_scope *scope; /* of that thread alone */
+    int64_t pause_us;       /* so is this: when relay_pause.c looks next */
 
     /* the mutex guards these */
     struct timer *timer;
@@ -74,8 +75,9 @@ struct hf_relay {
     pthread_cond_t work_cond; /* for workers */
     pthread_cond_t idle_cond; /* for those who wait until the relay has ended or is idle */
     bool started, stopping, canceled, paused, ended;
-    int64_t timed_us; /* a worker waits until then; INT64_MAX: none does */
-    size_t idle;      /* workers that wait */
+    bool all_paused, unasked; /* relay_pause.c */
+    int64_t timed_us;         /* a worker waits until then; INT64_MAX: none does */
+    size_t idle;              /* workers that wait */
     struct hf_relay_metrics metrics;
 
     struct relay_reader reader;
@@ -124,6 +126,20 @@ void hf__relay_signal(struct hf_relay *relay);
  * that it has consumed to the metrics. */
 void hf__relay_begin(struct hf_relay *relay, struct hf_scope *s, uint32_t timeout_ms);
 void hf__relay_consumed(struct hf_relay *relay, struct hf_scope *s); /* takes the mutex */
+
+/* ---- relay_pause.c -------------------------------------------------------------------------- */
+
+static inline bool relay_is_paused(const struct hf_relay *relay)
+{
+    ASSERT_RELAY_HELD(relay);
+    return relay->paused || relay->all_paused || relay->unasked;
+}
+
+/* All relays of the outbox are to pause, or not any more. Takes the mutex. */
+void hf__relay_pause_all(struct hf_relay *relay, bool paused);
+
+/* For competing relays: find that out, if it is time. Returns in how many microseconds it is again. */
+int64_t hf__relay_pause_look(struct hf_relay *relay);
 
 /* The next task; *next_us: if there is none, when there may be one. The mutex is held. */
 struct task hf__relay_next(struct hf_relay *relay, int64_t now_us, int64_t *next_us);

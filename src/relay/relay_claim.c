@@ -44,7 +44,7 @@ void hf__relay_claims_check(const struct hf_relay *relay)
 bool hf__relay_claim_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     ASSERT_RELAY_HELD(relay);
-    if (relay->paused || relay->sender.has_left || breaker_is_open(&relay->sender) ||
+    if (relay_is_paused(relay) || relay->sender.has_left || breaker_is_open(&relay->sender) ||
         relay->claims.running >= relay->sends_max)
         return false;
     if (breaker_has_outage(&relay->sender) && relay->claims.running > relay->metrics.stuck)
@@ -330,7 +330,7 @@ static bool is_stopping(struct hf_relay *relay)
     bool stopping;
 
     pthread_mutex_lock(&relay->mutex);
-    stopping = relay->stopping || relay->paused || relay->sender.has_left;
+    stopping = relay->stopping || relay_is_paused(relay) || relay->sender.has_left;
     pthread_mutex_unlock(&relay->mutex);
     return stopping;
 }

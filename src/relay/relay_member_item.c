@@ -311,6 +311,7 @@ enum hf_status hf__member_read_all(struct hf_relay *relay)
                              .names = HF_ITEM(s, HF_S("#pk", relay->outbox->at.hash)),
                              .values = HF_ITEM(s, HF_S(":c", HF_STR("c"))),
                              .consistent = HF_YES};
+    struct hf_outbox_pause pause;
     struct hf_pages *pages;
     enum hf_status status;
     struct hf_item item;
@@ -325,6 +326,8 @@ enum hf_status hf__member_read_all(struct hf_relay *relay)
 
         if (text_begins(sk, "b."))
             see_row(relay, sk, item);
+        else if (hf_str_equal(sk, HF_STR("config")))
+            hf__relay_pause_all(relay, hf__outbox_config_paused(item, &pause));
         else if (text_begins(sk, "m.") && (status = see_member(relay, sk, item)) != HF_OK)
             break;
     }

@@ -84,7 +84,18 @@ static int64_t heartbeat_step(struct hf_relay *relay)
 
     if (relay->o.dry_run)
         return stuck_us;
-    next_us = relay->o.competing ? hf__relay_claim_renew(relay) : hf__member_step(relay);
+    if (relay->o.competing) {
+        int64_t renewed_us, pause_us;
+
+        next_us = hf__relay_claim_renew(relay); /* first, as looking may take its time */
+        renewed_us = relay_now_us(relay);
+        pause_us = hf__relay_pause_look(relay);
+        next_us -= relay_now_us(relay) - renewed_us;
+        next_us = next_us > 0 ? next_us : 0;
+        next_us = pause_us < next_us ? pause_us : next_us;
+    } else {
+        next_us = hf__member_step(relay);
+    }
     return stuck_us < next_us ? stuck_us : next_us;
 }
 
@@ -498,6 +509,10 @@ static struct hf_str waits_for(struct hf_scope *s, struct hf_relay *relay)
         text = hf_scope_format(s, "the sink cannot be reached: %s", relay->sender.breaker.text);
     else if (relay->members.yields)
         text = HF_STR("another relay delivers another part of the events");
+    else if (relay->all_paused)
+        text = HF_STR("all relays of this outbox are paused (hf_outbox_pause())");
+    else if (relay->unasked)
+        text = HF_STR("whether all relays of this outbox are to pause cannot be read");
     else if (relay->paused)
         text = HF_STR("the relay is paused");
     else if (relay->metrics.stuck)

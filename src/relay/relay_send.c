@@ -69,9 +69,9 @@ static bool alone_may(const struct hf_relay *relay)
 bool hf__send_may(struct hf_relay *relay, int64_t now_us, int64_t *next_us)
 {
     ASSERT_RELAY_HELD(relay);
-    if (!relay->keys.ready.first || relay->paused || relay->sender.has_left || relay->stopping ||
-        breaker_is_open(&relay->sender) || relay->sender.running >= relay->sends_max ||
-        !alone_may(relay))
+    if (!relay->keys.ready.first || relay_is_paused(relay) || relay->sender.has_left ||
+        relay->stopping || breaker_is_open(&relay->sender) ||
+        relay->sender.running >= relay->sends_max || !alone_may(relay))
         return false;
     if (breaker_has_outage(&relay->sender) && relay->sender.running > relay->metrics.stuck)
         return false; /* (8) */

@@ -7,6 +7,7 @@
  *  - Host. A page can have its own name point to 127.0.0.1, and is then of the same origin as we
  *    are. But its requests carry that name. So, while any signature is taken, the name has to be
  *    an address, localhost or a name from --allow-host. With keys, the signature covers the name.
+ *    Names without a dot, as containers have, are no names of public DNS: "dotless" allows all of them.
  *  - Origin. A request with an Origin comes from a page. It has to be one of our own, or one
  *    that --cors names.
  */
@@ -43,6 +44,22 @@ static bool is_localhost(struct hf_str host)
            (host.len > len && hf__http_is(hf_str_of(host.ptr + host.len - len, len), suffix));
 }
 
+/* "*", "dotless", "*.cluster.local", or the name itself. */
+static bool is_allowed(struct hf_str pattern, struct hf_str host)
+{
+    if (hf_str_equal(pattern, HF_STR("*")))
+        return true;
+    if (hf__http_is(pattern, "dotless") && !memchr(host.ptr, '.', host.len))
+        return true;
+    if (pattern.len > 2 && pattern.ptr[0] == '*' && pattern.ptr[1] == '.') {
+        size_t len = pattern.len - 1;
+
+        return host.len > len &&
+               hf__http_is(hf_str_of(host.ptr + host.len - len, len), pattern.ptr + 1);
+    }
+    return hf__http_is(host, pattern.ptr);
+}
+
 bool hf__access_host(const struct server *server, struct hf_str host)
 {
     const struct server_options *o = &server->options;
@@ -53,7 +70,7 @@ bool hf__access_host(const struct server *server, struct hf_str host)
     if (is_address(host) || is_localhost(host))
         return true;
     for (size_t i = 0; i < o->hosts_len; i++) {
-        if (hf_str_equal(o->hosts[i], HF_STR("*")) || hf__http_is(host, o->hosts[i].ptr))
+        if (is_allowed(o->hosts[i], host))
             return true;
     }
     return false;
@@ -79,15 +96,18 @@ static bool in_list(struct hf_str list, struct hf_str origin)
     return false;
 }
 
-bool hf__access_origin(const struct server *server, struct hf_str origin, struct hf_str host)
+bool hf__access_own(const struct server *server, struct hf_str origin, struct hf_str host)
 {
     const char *scheme = server->options.certificate.ptr ? "https://" : "http://";
     size_t len = strlen(scheme);
 
-    if (origin.len == len + host.len && host.len > 0 && memcmp(origin.ptr, scheme, len) == 0 &&
-        memcmp(origin.ptr + len, host.ptr, host.len) == 0)
-        return true;
-    return in_list(server->options.cors, origin);
+    return origin.len == len + host.len && host.len > 0 && memcmp(origin.ptr, scheme, len) == 0 &&
+           memcmp(origin.ptr + len, host.ptr, host.len) == 0;
+}
+
+bool hf__access_origin(const struct server *server, struct hf_str origin, struct hf_str host)
+{
+    return hf__access_own(server, origin, host) || in_list(server->options.cors, origin);
 }
 
 struct hf_str hf__access_fields(struct hf_scope *s, const struct server *server,

@@ -90,7 +90,6 @@ struct head_parts {
     uint32_t crc; /* and its checksum */
     enum http_coding coding;
     bool close;
-    char id[REQUEST_ID];
 };
 
 enum { LOGGED_MAX = 200 }; /* bytes of a path that are logged */
@@ -110,19 +109,21 @@ static char *put_head(char *at, const struct answer *answer, const struct head_p
         at = PUT(at, "\r\nContent-Type: ");
         at = put_text(at, answer->type.ptr, answer->type.len);
     }
-    at = PUT(at, "\r\nContent-Length: ");
-    at = put_number(at, parts->len);
+    if (!answer->endless) {
+        at = PUT(at, "\r\nContent-Length: ");
+        at = put_number(at, parts->len);
+    }
     if (parts->coding != HTTP_IDENTITY) {
         at = PUT(at, "\r\nContent-Encoding: ");
         at = parts->coding == HTTP_GZIP ? PUT(at, "gzip") : PUT(at, "deflate");
     }
     at = PUT(at, "\r\nx-amzn-RequestId: ");
-    at = put_text(at, parts->id, REQUEST_ID);
+    at = put_text(at, answer->context->request_id, REQUEST_ID);
     if (!answer->no_crc) {
         at = PUT(at, "\r\nx-amz-crc32: ");
         at = put_number(at, parts->crc);
     }
-    if (parts->close)
+    if (parts->close || answer->endless)
         at = PUT(at, "\r\nConnection: close");
     else if (answer->head && answer->head->minor == 0)
         at = PUT(at, "\r\nConnection: keep-alive");
@@ -174,7 +175,9 @@ static enum http_coding pack_body(struct answer *answer)
     struct hf_bytes body = hf_bytes_of(out->ptr + answer->begin, out->len - answer->begin), packed;
     enum http_coding coding;
 
-    if (!answer->head || body.len <= PACK_MIN ||
+    if (answer->packed)
+        return HTTP_GZIP;
+    if (!answer->head || answer->as_is || body.len <= PACK_MIN ||
         (body.len > PACK_LOOP && !has_time(answer->context)))
         return HTTP_IDENTITY;
     coding = hf__http_accepted(hf__http_field(answer->head, "accept-encoding"));
@@ -246,7 +249,7 @@ static void log_access(const struct answer *answer, const struct head_parts *par
                 "%s: %.*s %.*s%s%.*s: %d, %llu bytes, %.3f ms, %.*s", hf__answer_peer(answer->conn),
                 HF_FMT(method), HF_FMT(path), answer->operation.len ? " " : "",
                 HF_FMT(answer->operation), parts->status, (unsigned long long)parts->len,
-                (double)ns / 1e6, REQUEST_ID, parts->id);
+                (double)ns / 1e6, REQUEST_ID, answer->context->request_id);
 }
 
 /* Put the head in front of the body. */
@@ -257,7 +260,7 @@ static bool put_in_front(struct answer *answer, struct head_parts *parts)
     size_t cap = HEAD_FIXED + answer->type.len + answer->fields.len;
 
     parts->close = conn->close_after;
-    make_request_id(answer->context, parts->id);
+    make_request_id(answer->context, answer->context->request_id);
     if (answer->context->server->options.access_log)
         log_access(answer, parts);
     refresh_date(answer->context);
@@ -267,7 +270,8 @@ static bool put_in_front(struct answer *answer, struct head_parts *parts)
         return false;
     end = put_head(head, answer, parts);
     assert((size_t)(end - head) <= cap);
-    if (answer->head && hf_str_equal(answer->head->method, HF_STR("HEAD")))
+    if (parts->status == 304 ||
+        (answer->head && hf_str_equal(answer->head->method, HF_STR("HEAD"))))
         conn->out.len = answer->begin;
     to = make_room(answer, (size_t)(end - head));
     if (!to)
@@ -311,7 +315,7 @@ void hf__answer_end(struct answer *answer, int status)
 
     assert(status >= 200 && status < 600);
     assert(answer->begin <= conn->out.len && conn->out_begin <= answer->begin);
-    if (answer->head && !answer->head->keep_alive)
+    if (answer->head && !answer->head->keep_alive && !answer->endless)
         conn->close_after = true;
     if (!finish_answer(answer,
                        status)) { /* no memory for an answer: the client sees a lost connection */
@@ -320,6 +324,21 @@ void hf__answer_end(struct answer *answer, int status)
         conn->close_after = true;
     }
     make_ready(answer);
+}
+
+void hf__answer_more(struct conn *conn, struct hf_str text)
+{
+    struct answer answer = {.conn = conn, .context = &conn->loop->context};
+
+    assert(conn->watcher && conn->out.len == 0);
+    hf__buf_put_str(hf__answer_begin(&answer), text);
+    if (conn->out.failed) { /* what follows could not be understood */
+        conn->out.failed = false;
+        conn->out.len = conn->out_begin = 0;
+        hf__conn_close(conn);
+    } else {
+        make_ready(&answer);
+    }
 }
 
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts)

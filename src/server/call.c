@@ -16,7 +16,8 @@
 
 #include "base/utf8.h"
 #include "ops/fields.h"
-#include "server/hot.h"
+#include "server/console/hot.h"
+#include "server/console/tail.h"
 #include "server/metrics.h"
 #include "wire/wire.h"
 
@@ -24,7 +25,7 @@
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-static int http_status(enum hf_status status)
+int hf__call_status(enum hf_status status)
 {
     return strstr(hf__wire_type(status), "#InternalServerError") ? 500 : 400;
 }
@@ -32,7 +33,7 @@ static int http_status(enum hf_status status)
 static void answer_error(struct answer *answer, const struct hf_error *error)
 {
     hf__wire_write_error(hf__answer_begin(answer), error);
-    hf__answer_end(answer, http_status(error->status));
+    hf__answer_end(answer, hf__call_status(error->status));
 }
 
 /* An error of the HTTP layer in front of the operations, which is no status of the library. */
@@ -107,13 +108,14 @@ static const struct op *find_op(const struct http_head *head, struct hf_str *nam
     return NULL;
 }
 
-static void refuse_op(struct answer *answer, struct hf_str name, struct hf_bytes body)
+/* `message`: why it is not there, of a profile. */
+static void refuse_op(struct answer *answer, struct hf_str name, struct hf_str message,
+                      struct hf_bytes body)
 {
-    struct hf_str message = {0};
-
     if (refuse_no_json(answer, body))
         return;
-    if (name.len && hf__utf8_valid(name)) /* a field may have any bytes, JSON may not */
+    /* A field may have any bytes, JSON may not. */
+    if (!message.len && name.len && hf__utf8_valid(name))
         message = hf_scope_format(answer->context->scope, "Operation %.*s is not supported",
                                   HF_FMT(name));
     answer_refusal(answer, 400, TYPE_SERVICE "UnknownOperationException", message);
@@ -200,13 +202,15 @@ static bool may_take_long(enum hf_op op)
 
 /* The call, and who counts what it is about: before the answer, which may take over the scope. */
 static enum hf_status perform_call(struct answer *answer, const struct op *op, struct hf_bytes body,
-                                   struct hf__patience *patience, uint64_t now_ns, void **response)
+                                   struct hf__patience *patience, uint64_t now_ns, void **asked,
+                                   void **response)
 {
     struct context *context = answer->context;
     struct hf_scope *s = context->scope;
     void *request = hf__scope_array(s, 1, op->request->size);
     enum hf_status status;
 
+    *asked = request;
     *response = hf__scope_array(s, 1, op->response->size);
     if (!request || !*response)
         return hf__fail_nomem(s);
@@ -215,7 +219,8 @@ static enum hf_status perform_call(struct answer *answer, const struct op *op, s
     hf__scope_set_patience(s, patience);
     status = hf_db_call(s, context->server->db, op->op, request, *response);
     if (!patience || !patience->lost) /* otherwise a worker repeats it */
-        hf__hot_call(context->hot, s, context->server->engine, op, request, body.len,
+        hf__hot_call(context->hot, s,
+                     context->server->options.remote ? NULL : context->server->engine, op, request,
                      status != HF_OK, now_ns);
     return status;
 }
@@ -300,9 +305,9 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body)
     struct auth_refusal refusal;
     enum hf_status status;
     const struct op *op;
-    struct hf_str name;
+    struct hf_str name, reason = {0};
     uint64_t begun, took;
-    void *response;
+    void *request, *response;
     bool passes;
 
     assert(answer->head && context->scope && !answer->conn->parts);
@@ -322,8 +327,9 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body)
     if (!unpack_body(answer, &body))
         return;
     op = find_op(answer->head, &name);
-    if (!op) {
-        refuse_op(answer, name, body);
+    if (!op ||
+        !hf__profile_has(context->scope, context->server->options.profile, op->op, name, &reason)) {
+        refuse_op(answer, name, reason, body);
         return;
     }
     answer->operation = op->name;
@@ -333,10 +339,10 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body)
             answer_refusal(answer, refusal.status, refusal.type, refusal.message);
         return;
     }
-    if (may_take_long(op->op) && leave_to_worker(answer))
+    if ((may_take_long(op->op) || context->server->options.remote) && leave_to_worker(answer))
         return;
     status = perform_call(answer, op, body, patience_of(context, answer->conn, begun, &patience),
-                          begun, &response);
+                          begun, &request, &response);
     if (patience.lost && leave_to_worker(answer))
         return;
     if (status != HF_OK)
@@ -348,5 +354,9 @@ void hf__call_handle(struct answer *answer, struct hf_bytes body)
     took = uv_hrtime() - begun;
     if (took > LONG_MS * UINT64_C(1000000) && !context->worker)
         hf__metrics_long(context->metrics);
-    hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : http_status(status), took);
+    hf__metrics_call(context->metrics, op->op, status == HF_OK ? 200 : hf__call_status(status),
+                     took);
+    if (atomic_load_explicit(&context->server->tailed, memory_order_acquire) && request &&
+        context->scope)
+        hf__tail_call(answer, op, request, status == HF_OK ? response : NULL, status, took);
 }

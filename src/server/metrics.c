@@ -146,6 +146,107 @@ void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out)
     counter_add(&metrics->bytes_out, out);
 }
 
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct metrics) % sizeof(counter) == 0, "it has counters only");
+
+size_t hf__metrics_words(void)
+{
+    return sizeof(struct metrics) / sizeof(counter);
+}
+
+void hf__metrics_sum(const struct server *server, uint64_t *sum)
+{
+    memset(sum, 0, sizeof(struct metrics));
+    for (size_t i = 0; i < server->loops_len + server->options.workers; i++) {
+        const counter *from = (const counter *)(const void *)(server->metrics + i);
+
+        for (size_t word = 0; word < hf__metrics_words(); word++)
+            sum[word] += counter_get(from + word);
+    }
+}
+
+#define WORD(field) (offsetof(struct metrics, field) / sizeof(counter))
+
+static uint64_t change_of(const uint64_t *before, const uint64_t *now, size_t word)
+{
+    return now[word] - before[word];
+}
+
+/* The time below which a share of them lies, between the ends of its bucket as if evenly spread. */
+static double quantile_us(const uint64_t buckets[TIME_BUCKETS], uint64_t count, double share)
+{
+    double rank = (double)count * share, below = 0, from = 0, to = TIME_BUCKET_FIRST_NS / 1e3;
+
+    for (size_t i = 0; i < TIME_BUCKETS && count > 0; i++) {
+        double here = (double)buckets[i];
+
+        if (here > 0 && below + here >= rank)
+            return from + (to - from) * (rank > below ? (rank - below) / here : 0);
+        below += here;
+        from = to;
+        to *= 2;
+    }
+    return 0;
+}
+
+static struct metrics_times times_of(const uint64_t buckets[TIME_BUCKETS], uint64_t errors)
+{
+    struct metrics_times times = {.errors = errors};
+
+    for (size_t i = 0; i < TIME_BUCKETS; i++)
+        times.count += buckets[i];
+    times.p50_us = quantile_us(buckets, times.count, 0.5);
+    times.p99_us = quantile_us(buckets, times.count, 0.99);
+    return times;
+}
+
+static bool op_is_of(int op, int of)
+{
+    return of == op ||
+           (of < 0 && (of == METRICS_WRITES) == (hf__op((enum hf_op)op)->access == OP_WRITE));
+}
+
+struct metrics_times hf__metrics_between(const uint64_t *before, const uint64_t *now, int of)
+{
+    const size_t op_words = sizeof(((struct metrics *)0)->ops[0]) / sizeof(counter);
+    uint64_t buckets[TIME_BUCKETS] = {0}, errors = 0;
+
+    for (int op = of < 0 ? 0 : of; op < (of < 0 ? HF_OP_COUNT : of + 1); op++) {
+        size_t at = (size_t)op * op_words;
+
+        if (!op_is_of(op, of))
+            continue;
+        errors += change_of(before, now, at + WORD(ops[0].client_errors)) +
+                  change_of(before, now, at + WORD(ops[0].server_errors));
+        for (size_t i = 0; i < TIME_BUCKETS; i++)
+            buckets[i] += change_of(before, now, at + WORD(ops[0].times.bucket[0]) + i);
+    }
+    return times_of(buckets, errors);
+}
+
+struct metrics_times hf__metrics_commits(const uint64_t *before, const uint64_t *now)
+{
+    uint64_t buckets[TIME_BUCKETS];
+
+    for (size_t i = 0; i < TIME_BUCKETS; i++)
+        buckets[i] = change_of(before, now, WORD(commit.bucket[0]) + i);
+    return times_of(buckets, change_of(before, now, WORD(committed)));
+}
+
+struct metrics_events hf__metrics_events(const uint64_t *before, const uint64_t *now)
+{
+    return (struct metrics_events){
+        .bytes_in = change_of(before, now, WORD(bytes_in)),
+        .bytes_out = change_of(before, now, WORD(bytes_out)),
+        .turned_away = change_of(before, now, WORD(turned_away)),
+        .busy = change_of(before, now, WORD(busy)),
+        .evicted = change_of(before, now, WORD(evicted)),
+        .lengthy = change_of(before, now, WORD(lengthy)),
+        .refused = change_of(before, now, WORD(refused)),
+    };
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* The sum over all loops and workers of the counter that lies `offset` bytes into their metrics. */
@@ -256,8 +357,7 @@ static void write_ops(struct hf__buf *buf, const struct server *server)
     }
 }
 
-/* Pages in memory, as the kernel counts them. */
-static uint64_t resident_bytes(void)
+uint64_t hf__metrics_resident(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
     unsigned long long pages = 0;
@@ -314,7 +414,7 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
                 atomic_load(&server->budget.output));
     write_gauge(buf, "holdfast_output_limit_bytes", "Limit of holdfast_output_bytes.",
                 server->budget.output_max);
-    write_gauge(buf, "process_resident_memory_bytes", "Memory in use.", resident_bytes());
+    write_gauge(buf, "process_resident_memory_bytes", "Memory in use.", hf__metrics_resident());
     write_counters(buf, server);
     hf__prometheus_head(buf, "holdfast_commit_seconds", "histogram",
                         "Time that a group waited until it was durable.");

@@ -30,6 +30,40 @@ void hf__metrics_displaced(struct metrics *metrics); /* an idle connection, for 
 void hf__metrics_timed_out(struct metrics *metrics);
 void hf__metrics_bytes(struct metrics *metrics, size_t in, size_t out);
 
+/* ---- sums, and what happened between two of them -------------------------------------------- */
+
+enum { METRICS_READS = -2, METRICS_WRITES = -1 }; /* beside each enum hf_op: all that read, write */
+
+/* All counters of all threads, added up. */
+size_t hf__metrics_words(void); /* length of a sum */
+void hf__metrics_sum(const struct server *server, uint64_t *sum);
+
+struct metrics_times {
+    uint64_t count;
+    uint64_t errors;
+    double p50_us; /* by the histogram: exact to a fifth or so; 0 without any */
+    double p99_us;
+};
+
+/* The operations `of`, an enum hf_op or one of the two above. */
+struct metrics_times hf__metrics_between(const uint64_t *before, const uint64_t *now, int of);
+/* Waits for a sync; `errors` are the answers that waited. */
+struct metrics_times hf__metrics_commits(const uint64_t *before, const uint64_t *now);
+
+struct metrics_events {
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint64_t turned_away;
+    uint64_t busy;
+    uint64_t evicted;
+    uint64_t lengthy;
+    uint64_t refused;
+};
+struct metrics_events hf__metrics_events(const uint64_t *before, const uint64_t *now);
+
+/* Pages in memory, as the kernel counts them. */
+uint64_t hf__metrics_resident(void);
+
 /* All of them, and the engine's, in Prometheus' text format. */
 void hf__metrics_write(struct hf__buf *buf, struct server *server);
 

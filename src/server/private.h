@@ -34,14 +34,14 @@
 #include "base/buf.h"
 #include "db/db.h"
 #include "http/http.h"
+#include "server/admin/checker.h"
 #include "server/auth.h"
-#include "server/budget.h"
-#include "server/busy_poll.h"
-#include "server/checker.h"
-#include "server/parts.h"
+#include "server/conn/budget.h"
+#include "server/conn/busy_poll.h"
+#include "server/conn/parts.h"
+#include "server/conn/syncer.h"
+#include "server/conn/work.h"
 #include "server/server.h"
-#include "server/syncer.h"
-#include "server/work.h"
 
 enum {
     INPUT_SIZE = 64 * 1024,   /* bytes that one read(2) takes at most */
@@ -83,8 +83,10 @@ struct context {
     struct hot *hot;
     uint64_t random[2]; /* for request ids */
     int64_t date_s;
-    char date[48]; /* of the Date field, for that second */
-    bool worker;   /* requests may take long here */
+    char date[48];               /* of the Date field, for that second */
+    char request_id[REQUEST_ID]; /* of the last answer */
+    struct tail *tail;           /* where its calls are noted while somebody looks */
+    bool worker;                 /* requests may take long here */
 };
 
 /* Who may call, as the server's options say: context->auth. */
@@ -99,6 +101,7 @@ enum conn_state {
     CONN_IDLE,      /* between requests */
     CONN_HEAD,      /* a request has begun, its head is not complete */
     CONN_BODY,      /* its head is complete, its body is not */
+    CONN_WATCHING,  /* its answer has no end: more is sent when there is something (watcher.h) */
     CONN_BACKLOG,   /* it has requests that are handled in the next iteration of the loop */
     CONN_READY,     /* it has something to send when this iteration ends */
     CONN_SYNCING,   /* its answers wait for a sync */
@@ -138,6 +141,7 @@ struct conn {
     struct hf__buf out;                   /* answers that are not sent */
     size_t out_begin;                     /* where they begin in `out` */
     uint32_t answers;                     /* in `out` */
+    struct watcher *watcher;              /* its answer has no end; NULL: it has */
     struct parts *parts;                  /* the rest of an answer, not made yet; NULL: none */
     uint64_t held;                        /* bytes that are in the budget's output */
     size_t pending;                       /* bytes of `out` that are in loop->pending */
@@ -234,6 +238,8 @@ struct loop {
     uv_async_t wake;   /* there are connections to take over, or the server stops */
     uv_async_t synced; /* the syncer has finished a sync */
     uv_async_t worked; /* a worker is done with something */
+    uv_async_t news;   /* there is something for those who watch */
+    struct watcher *watchers;
     pthread_t thread;
     struct context context;
     struct conn *conns; /* the newest first */
@@ -291,6 +297,9 @@ struct server {
     struct hot *hot;             /* the same */
     struct snapshots *snapshots; /* NULL: of /_holdfast/ only the check is offered */
     struct checker checker;
+    struct figures *figures; /* with the console; else NULL */
+    struct tail *tails;      /* one per loop and worker, with the console */
+    atomic_bool tailed;      /* somebody looks at them */
 };
 
 /* An answer is on its way, or requests wait to be handled. These states have lists. */
@@ -329,6 +338,9 @@ struct answer {
     struct hf_str type;           /* Content-Type; absent: none */
     struct hf_str fields;         /* more header fields, each with its CR LF; mostly absent */
     bool no_crc;                  /* no x-amz-crc32: the path is not DynamoDB's */
+    bool packed;                  /* the body is packed with gzip already */
+    bool endless;                 /* it has no length: more follows until the connection ends */
+    bool as_is;                   /* the body is sent as it is */
     size_t begin;                 /* where the body starts in conn->out */
     uint64_t begun_ns;            /* when the request was there, for the access log */
     struct hf_str operation;      /* for the access log; absent: none */
@@ -344,6 +356,8 @@ bool hf__answer_too_long(struct answer *answer);
 /* The body will be made in parts: put the head there. The parts are the connection's from now on.
  */
 void hf__answer_parts(struct answer *answer, int status, struct parts *parts);
+/* More of an answer that has no end, for a connection that has nothing to send. */
+void hf__answer_more(struct conn *conn, struct hf_str text);
 /* The address of the client, for the log: found on the loop, and kept. */
 const char *hf__answer_peer(struct conn *conn);
 /* All of it, for a body that is there. */
@@ -359,6 +373,9 @@ void hf__route_bad(struct conn *conn, const struct http_reader *reader);
 /* An operation: the body of POST /. */
 void hf__call_handle(struct answer *answer, struct hf_bytes body);
 
+/* The HTTP status of an error: 400 or 500. */
+int hf__call_status(enum hf_status status);
+
 /* Refuse before anything is called: 403, 413 or 503. In JSON, as the SDKs read nothing else. */
 void hf__call_refuse(struct answer *answer, int status, struct hf_str message);
 
@@ -372,6 +389,8 @@ void hf__call_lost(struct conn *conn, const struct hf_error *error);
 bool hf__access_host(const struct server *server, struct hf_str host);
 /* May a page of that origin read our answers? `host` is what the request was sent to. */
 bool hf__access_origin(const struct server *server, struct hf_str origin, struct hf_str host);
+/* Is it a page of our own? */
+bool hf__access_own(const struct server *server, struct hf_str origin, struct hf_str host);
 /* The CORS fields of an answer to that origin, in the scope. */
 struct hf_str hf__access_fields(struct hf_scope *s, const struct server *server,
                                 struct hf_str origin);

@@ -7,6 +7,7 @@
  *     GET /livez        the process runs
  *     GET /readyz       it takes requests, and writes are possible, or it is read-only
  *     GET /metrics      figures for Prometheus
+ *     /console/         a page about the database: console.c
  *     /_holdfast/check  verify everything: checker.c
  *     /_holdfast/top    hot tables and partitions: hot.c
  *     /_holdfast/       for users' tests, when it was asked for: admin.c
@@ -17,7 +18,8 @@
 
 #include <holdfast/engine.h>
 
-#include "server/admin.h"
+#include "server/admin/admin.h"
+#include "server/console/console.h"
 #include "server/metrics.h"
 
 enum { HOST_SHOWN = 255 }; /* bytes of a Host that a refusal names */
@@ -182,6 +184,8 @@ void hf__route_request(struct context *context, struct conn *conn, const struct 
         return;
     if (is_method(head, "POST") && hf_str_equal(head->path, HF_STR("/")))
         hf__call_handle(&answer, reader->body);
+    else if (hf__console_path(head->path))
+        hf__console_handle(&answer, reader->body);
     else if (hf__admin_path(context->server, head->path) && !context->worker)
         conn->for_worker = true;
     else if (hf__admin_path(context->server, head->path))

@@ -20,12 +20,15 @@
 #include <unistd.h>
 
 #include "base/sched_slice.h"
-#include "server/admin.h"
-#include "server/descriptors.h"
-#include "server/hot.h"
+#include "server/admin/admin.h"
+#include "server/conn/descriptors.h"
+#include "server/conn/tls.h"
+#include "server/console/figures.h"
+#include "server/console/hot.h"
+#include "server/console/tail.h"
+#include "server/console/watcher.h"
 #include "server/metrics.h"
 #include "server/private.h"
-#include "server/tls.h"
 
 enum {
     LOOPS_MAX = 256,
@@ -37,6 +40,11 @@ enum {
 static uint32_t or_default(uint32_t given, uint32_t standard)
 {
     return given ? given : standard;
+}
+
+static uint32_t at_least(uint32_t number, uint32_t least)
+{
+    return number < least ? least : number;
 }
 
 static uint32_t count_cores(void)
@@ -69,6 +77,12 @@ static enum hf_status copy_keys(struct hf_scope *s, struct server *server)
     return hf__scope_alloc_failed(server->memory) ? hf__fail_nomem(s) : HF_OK;
 }
 
+static void copy_text(struct server *server, struct hf_str *text)
+{
+    if (text->ptr)
+        *text = hf_scope_copy(server->memory, *text);
+}
+
 /* Copy the options, with defaults for what is left out. */
 static enum hf_status take_options(struct hf_scope *s, struct server *server,
                                    const struct server_options *options)
@@ -77,11 +91,14 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
 
     *o = *options;
     o->host = hf_scope_copy(server->memory, o->host.len ? o->host : HF_STR("127.0.0.1"));
-    if (o->cors.ptr)
-        o->cors = hf_scope_copy(server->memory, o->cors);
+    copy_text(server, &o->cors);
+    copy_text(server, &o->console_dir);
+    copy_text(server, &o->data_dir);
+    copy_text(server, &o->database);
+    copy_text(server, &o->region_shown);
     o->loops = or_default(o->loops, count_cores());
     o->connections_max = or_default(o->connections_max, 10000);
-    o->workers = or_default(o->workers, o->loops < 2 ? 2 : o->loops);
+    o->workers = or_default(o->workers, at_least(o->loops, o->console ? 4 : 2));
     hf__budget_init(&server->budget, o->memory_max, o->input_max);
     o->head_ms = or_default(o->head_ms, 10000);
     o->body_ms = or_default(o->body_ms, 60000);
@@ -372,6 +389,7 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     loop->context.server = server;
     loop->context.metrics = hf__metrics_thread(server->metrics, number);
     loop->context.hot = hf__hot_thread(server->hot, number);
+    loop->context.tail = hf__tail_thread(server->tails, number);
     pthread_mutex_init(&loop->lock, NULL);
     hf__env_random(&server->env, loop->context.random, sizeof(loop->context.random));
     loop->context.random[0] |= 1; /* all zero would stay so */
@@ -385,13 +403,15 @@ static enum hf_status init_loop(struct hf_scope *s, struct server *server, size_
     uv_timer_init(&loop->uv, &loop->delay);
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0 ||
         uv_async_init(&loop->uv, &loop->synced, on_synced) != 0 ||
-        uv_async_init(&loop->uv, &loop->worked, on_worked) != 0)
+        uv_async_init(&loop->uv, &loop->worked, on_worked) != 0 ||
+        uv_async_init(&loop->uv, &loop->news, hf__watcher_on_news) != 0)
         return hf__fail(s, HF_IO, "cannot create an event loop: out of file descriptors?");
     loop->check.data = loop;
     loop->idle.data = loop;
     loop->sweep.data = loop;
     loop->delay.data = loop;
     loop->wake.data = loop;
+    loop->news.data = loop;
     loop->synced.data = loop;
     loop->worked.data = loop;
     uv_check_start(&loop->check, on_check);
@@ -507,7 +527,13 @@ static enum hf_status open_parts(struct hf_scope *s, struct server *server,
         hf__metrics_new(server->memory, server->options.loops + server->options.workers);
     server->hot = hf__hot_new(server->memory, server->options.loops + server->options.workers);
     server->loops = hf__scope_array(server->memory, server->options.loops, sizeof(struct loop));
-    if (!server->metrics || !server->hot || !server->loops)
+    if (options->console) {
+        server->tails =
+            hf__tail_new(server->memory, server->options.loops + server->options.workers);
+        server->figures = hf__figures_new(server);
+    }
+    if (!server->metrics || !server->hot || !server->loops ||
+        (options->console && (!server->tails || !server->figures)))
         return hf__fail_nomem(s);
     for (size_t i = 0; i < server->options.loops; i++)
         TRY(init_loop(s, server, i));
@@ -570,6 +596,8 @@ static enum hf_status start_threads(struct hf_scope *s, struct server *server, s
     if (server->options.sync_beside)
         TRY(hf__syncer_start(s, &server->syncer, &server->env, server->db, wake_loops, server));
     TRY(hf__work_start(s, server));
+    if (server->figures)
+        TRY(hf__figures_start(s, server->figures));
     for (; *started < server->loops_len; (*started)++) {
         struct loop *loop = &server->loops[*started];
 
@@ -600,6 +628,7 @@ enum hf_status hf__server_run(struct hf_scope *s, struct server *server)
     if (server->work.workers_len)
         hf__work_stop(&server->work);
     hf__checker_stop(&server->checker);
+    hf__figures_stop(server->figures);
     restore_sigpipe(&before);
     return status;
 }
@@ -635,6 +664,8 @@ void hf__server_close(struct server *server)
     hf__tls_close(server->tls);
     hf__snapshots_free(server->snapshots);
     hf__checker_close(&server->checker);
+    hf__figures_free(server->figures);
+    hf__tail_free(server->tails, server->options.loops + server->options.workers);
     hf__hot_free(server->hot, server->options.loops + server->options.workers);
     hf_scope_free(server->memory);
     hf__env_free(&env, server, sizeof(*server));

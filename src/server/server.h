@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "http/sign.h"
+#include "server/profile.h"
 
 struct server;
 
@@ -46,14 +47,29 @@ struct server_options {
     uint32_t clock_window_s;    /* a signature's time may be off by this; default 300 */
     const struct hf_str *hosts; /* names besides the address that Host may have */
     size_t hosts_len;
-    struct hf_str cors;           /* origins that browsers may call from: "*" or a list with commas;
+    struct hf_str cors;          /* origins that browsers may call from: "*" or a list with commas;
                                      absent: none */
-    struct hf_str certificate;    /* path of a PEM chain; absent: no TLS */
-    struct hf_str private_key;    /* path of its key */
-    bool admin;                   /* offer /_holdfast/: `db` comes from hf_faulty_open() */
-    struct hf_db *engine;         /* for admin: the database in `db` */
-    struct server_clock *clock;   /* for admin: the clock of that database */
-    bool access_log;              /* a line per request */
+    struct hf_str certificate;   /* path of a PEM chain; absent: no TLS */
+    struct hf_str private_key;   /* path of its key */
+    bool admin;                  /* offer /_holdfast/: `db` comes from hf_faulty_open() */
+    struct hf_db *engine;        /* for admin: the database in `db` */
+    struct server_clock *clock;  /* for admin: the clock of that database */
+    bool access_log;             /* a line per request */
+    enum server_profile profile; /* which database's operations there are */
+    bool console;                /* offer /console/ */
+    struct hf_str console_dir;   /* read its files from there, instead of those that are built in */
+    struct hf_str database;      /* what the console shows as the URL of the database */
+    struct hf_str region_shown;  /* and as its region */
+    bool read_only;              /* writes are refused by the database */
+    bool remote;                 /* the database is not an engine in this process */
+    bool in_memory;              /* the database is gone when it is closed */
+    struct hf_str data_dir;      /* of the database; absent: none */
+    const char *const *methods;  /* calls of patterns, until NULL; absent: none. Not copied. */
+    /* Call one of them, with JSON. *result is JSON in the scope: the result, or the error with its
+     * code, message, retryable and may_have_happened. Many threads at once. */
+    enum hf_status (*call)(struct hf_scope *s, void *user, struct hf_str method, struct hf_str json,
+                           struct hf_str *result);
+    void *call_user;
     bool signals;                 /* SIGTERM and SIGINT stop, SIGHUP reloads certificates: the
                                      caller has all three blocked, in each of its threads */
     void (*on_ready)(void *user); /* called by hf__server_run() when requests are served */

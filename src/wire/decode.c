@@ -65,6 +65,7 @@ static const char *value_name(struct wire_json *json, enum json_kind kind)
 {
     struct hf_str text;
 
+    assert(kind != JSON_ARRAY && kind != JSON_OBJECT);
     switch (kind) {
     case JSON_STRING:
         return "STRING_VALUE";
@@ -103,6 +104,7 @@ bool hf__wire_read_not_scalar(struct wire_json *json, enum json_kind kind, const
 bool hf__wire_read_not_compound(struct wire_json *json, enum json_kind kind, const char *scalar,
                                 const char *type)
 {
+    assert(scalar);
     switch (kind) {
     case JSON_BAD:
         return false;
@@ -213,6 +215,7 @@ static bool read_enum(struct wire_json *json, const struct field *field, int *ou
     struct json_string raw;
     struct hf_str text;
 
+    assert(field->kind == FIELD_ENUM && field->members);
     if (!hf__wire_read_string(json, "String", &raw) || !hf__wire_read_keep(json, raw, &text))
         return false;
     *out = hf__enum_of_name(field->members, text);
@@ -278,6 +281,7 @@ static bool read_struct_at(struct wire_json *json, const struct fields *fields, 
     char type[128];
     int len;
 
+    assert(fields->name);
     if (kind == JSON_OBJECT)
         return read_struct(json, fields, out);
     len = snprintf(type, sizeof(type), "class com.amazonaws.dynamodb.v20120810.%s", fields->name);
@@ -387,6 +391,7 @@ static bool drop_repeated(struct wire_json *json, struct elements *entries, size
     size_t kept = 0;
     struct hf__mark mark = hf__scope_mark(json->scope);
 
+    assert(size >= sizeof(struct hf_str) && entries->len <= UINT32_MAX);
     if (entries->len < 2)
         return true;
     order = hf__scope_array(json->scope, entries->len, 2 * sizeof(*order));
@@ -428,6 +433,7 @@ static bool not_a_map(struct wire_json *json, enum json_kind kind, const struct 
     char type[192];
     int len;
 
+    assert(kind != JSON_OBJECT);
     len = snprintf(type, sizeof(type), "java.util.Map<java.lang.String, %s%s%s%s>",
                    list ? "java.util.List<" : "", "com.amazonaws.dynamodb.v20120810.",
                    of ? of->name : "AttributeMap", list ? ">" : "");
@@ -535,6 +541,7 @@ static void clear_field(const struct field *field, uint8_t *out)
         [FIELD_STRUCT] = sizeof(void *),
     };
 
+    assert(out);
     _Static_assert(ARRAY_LEN(sizes) == FIELD_STRUCT + 1, "lists and maps are behind it");
     if (field->kind <= FIELD_STRUCT) {
         memset(out + field->at, 0, sizes[field->kind]);
@@ -565,6 +572,7 @@ static bool read_unknown(struct wire_json *json, const struct fields *fields, st
 {
     const struct field_refused *refused = hf__field_refused(fields, name);
 
+    assert(json->in.error == READ_NONE);
     if (!refused || hf__json_kind(&json->in) == JSON_NULL)
         return hf__json_skip(&json->in, JSON_DEPTH_MAX);
     json->in.error = READ_REFUSED;
@@ -578,6 +586,7 @@ static bool read_unknown(struct wire_json *json, const struct fields *fields, st
 /* Does an answer lack a member that its readers use without a look for NULL? */
 static bool lacks_required(const struct fields *fields, const void *out)
 {
+    assert(out);
     for (size_t i = 0; i < fields->len; i++) {
         const struct field *field = &fields->list[i];
         const void *pointer;

@@ -100,6 +100,7 @@ static bool is_absent(const uint8_t *in, const struct field *field)
     }
 }
 
+_Static_assert(MICROS == 1000000 && MICRO_DIGITS == 6, "a time is in microseconds");
 _Static_assert(offsetof(struct hf_str, ptr) == 0 && offsetof(struct hf_item, ptr) == 0 &&
                    offsetof(struct hf_value, ptr) == 0,
                "is_absent() looks at the first member");
@@ -197,6 +198,7 @@ static void write_map(struct hf__buf *buf, const struct field *field, const uint
 
 static void write_enum(struct hf__buf *buf, const struct field *field, int number)
 {
+    assert(field->kind == FIELD_ENUM && field->members);
     if (number <= 0 || (size_t)number > field->members->len)
         hf__buf_put_str(buf, HF_STR("\"\""));
     else
@@ -299,6 +301,7 @@ static void frame_check(const struct wire_frame *frame)
 void hf__wire_write_frame(struct hf_scope *s, const struct fields *fields, const void *in,
                           struct wire_frame *frame)
 {
+    assert(in && fields->size > 0);
     *frame = (struct wire_frame){.text = {.scope = s}, .holes = {.scope = s}};
     write_struct(&frame->text, fields, in, frame);
     if (DEV_CHECKS)

@@ -43,11 +43,13 @@ static bool is_named(const struct hf_error *error)
 {
     enum hf_status status;
 
+    assert(error->exception.ptr || !error->exception.len);
     return hf__exception_find(error->exception, &status) && status == error->status;
 }
 
 const char *hf__wire_type_of(const struct hf_error *error)
 {
+    assert(error->status != HF_OK);
     if (!is_named(error))
         return hf__wire_type(error->status);
 #define EXCEPTION_TYPE(wire, name)                                                                 \
@@ -60,6 +62,7 @@ const char *hf__wire_type_of(const struct hf_error *error)
 
 static void write_message(struct hf__buf *buf, const struct hf_error *error)
 {
+    assert(error->message.ptr || !error->message.len);
     switch (error->status) {
     case HF_UNKNOWN_OPERATION:
     case HF_UNSUPPORTED:

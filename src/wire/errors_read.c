@@ -48,6 +48,7 @@ static TABLE(body, "Error");
 
 static struct hf_str local_name(struct hf_str type)
 {
+    assert(type.ptr || !type.len);
     for (size_t i = type.len; i > 0; i--)
         if (type.ptr[i - 1] == '#')
             return hf_str_of(type.ptr + i, type.len - i);
@@ -116,6 +117,7 @@ static bool is_type(struct hf_str type, const char *name)
 /* False when the type is not known. */
 static bool find_type(struct hf_str type, enum hf_status *status, bool *may_retry)
 {
+    assert(type.ptr || !type.len);
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (is_type(type, known[i].type)) {
             *status = known[i].status;
@@ -164,6 +166,7 @@ static bool is_refusal(int http_status, bool has_type)
  * from a server that does not have the service, and must not be taken for a deleted table. */
 static enum hf_status status_of_http(int http_status, bool has_type, bool *may_retry)
 {
+    assert(may_retry);
     *may_retry = http_status == 429 || http_status == 408 || http_status >= 500;
     switch (http_status) {
     case 401:
@@ -194,7 +197,8 @@ static struct hf_str error_sentence(struct hf_scope *s, int http_status,
     struct hf_str message = error->message.ptr ? error->message : error->Message;
     struct hf_str type = local_name(error->type);
 
-    if (is_known && message.ptr)
+    assert(!is_known || error->type.len);
+    if (is_known && message.len)
         return hf_scope_copy(s, message);
     if (type.len && message.len)
         return hf_scope_format(s, "%.*s: %.*s", HF_FMT(type), HF_FMT(message));
@@ -222,6 +226,7 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
         status = status_of_http(http_status, error.type.len > 0, &may_retry);
     hf__fail_text(s, status, error_sentence(s, http_status, &error, is_known));
     made = hf__scope_error_edit(s);
+    assert(made->status == status && status != HF_OK); /* whatever it says, it is an error */
     if (error.type.len)
         made->exception = hf_scope_copy(s, local_name(error.type));
     made->may_retry = may_retry || http_status >= 500;
@@ -229,5 +234,6 @@ enum hf_status hf__wire_read_error(struct hf_scope *s, int http_status, struct h
     made->item = error.item;
     made->reasons = error.reasons;
     made->reasons_len = error.reasons_len;
+    assert(made->reasons || !made->reasons_len);
     return status;
 }

@@ -17,6 +17,7 @@ static struct hf_item poison_of_value(struct hf_value value)
 
 static struct hf_item poison_of_element(const struct field *field, const uint8_t *list, size_t i)
 {
+    assert(list);
     switch (field->kind) {
     case FIELD_ITEMS:
         return poison_of_item(((const struct hf_item *)(const void *)list)[i]);
@@ -37,6 +38,7 @@ static struct hf_item poison_of_field(const struct field *field, const uint8_t *
     const uint8_t *list;
     size_t count = 0;
 
+    assert(in);
     switch (field->kind) {
     case FIELD_ITEM:
     case FIELD_NAMES:
@@ -65,6 +67,7 @@ struct hf_item hf__wire_poison(const struct fields *fields, const void *in)
 {
     struct hf_item found = {NULL, 0};
 
+    assert(in && (fields->list || !fields->len));
     for (size_t i = 0; i < fields->len && !found.ptr; i++)
         found = poison_of_field(&fields->list[i], in);
     return found;

@@ -23,6 +23,7 @@
 
 static void poison_text(struct wire_json *json, struct hf_str message)
 {
+    assert(json->scope);
     if (json->poison.ptr)
         return;
     json->poison = message.ptr ? hf__item_poison_new(json->scope, HF_INVALID, message, json->attr)
@@ -62,6 +63,7 @@ static inline bool quick_name(struct wire_json *json, struct hf_str *name)
 }
 
 enum { QUICK_MAX = 7 * PLAIN_STEP }; /* its length takes one byte */
+_Static_assert(QUICK_MAX + PLAIN_STEP <= 0x80 + PLAIN_STEP, "a length of one byte is below 0x80");
 
 /* The text of an S that starts at `from`. */
 static inline bool quick_s(struct wire_json *json, const char *from)
@@ -177,6 +179,7 @@ static bool read_binary(struct wire_json *json, struct hf_bytes *bytes)
     uint8_t *out;
     size_t len;
 
+    assert(json->in.at <= json->in.end);
     if (kind == JSON_ARRAY || kind == JSON_OBJECT || kind == JSON_BAD)
         return hf__wire_read_not_scalar(json, kind, "nio.ByteBuffer");
     if (kind != JSON_STRING)
@@ -272,6 +275,7 @@ static bool read_null(struct wire_json *json)
 /* The text that was put together, or an absent one without memory. */
 static struct hf_str text_of(struct hf__buf *text)
 {
+    assert(text->scope);
     hf__buf_put_byte(text, '\0'); /* for printf(), as other texts in a scope */
     return text->failed ? hf_str_of(NULL, 0) : hf_str_of((const char *)text->ptr, text->len - 1);
 }
@@ -286,6 +290,7 @@ static struct hf_str duplicates_as_sent(struct wire_json *json, enum hf_type typ
     struct hf__buf text = {.scope = json->scope};
     const char *before = "";
 
+    assert(type == HF_TYPE_SS || type == HF_TYPE_BS);
     hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
     for (bool more = hf__json_enter(&again.in, ']'); more; more = hf__json_more(&again.in, ']')) {
         struct json_string raw;
@@ -312,6 +317,7 @@ static struct hf_str duplicates_in_order(struct wire_json *json, size_t open, si
         hf__value_walk((struct hf_value){json->flat.ptr + open, json->flat.len - open});
     struct hf__buf text = {.scope = json->scope};
 
+    assert(open < json->flat.len);
     hf__buf_put_str(&text, HF_STR(INVALID "Input collection ["));
     for (size_t i = 0; i <= repeat && hf__value_next(&walk); i++) {
         for (size_t times = 0; times < (i == repeat ? 2 : 1); times++) {
@@ -351,6 +357,7 @@ static void poison_duplicates(struct wire_json *json, enum hf_type type, const c
 
 static void poison_null_element(struct wire_json *json, enum hf_type type)
 {
+    assert(type == HF_TYPE_SS || type == HF_TYPE_NS || type == HF_TYPE_BS);
     if (type == HF_TYPE_SS)
         POISON(json, INVALID "An string set may not have a null string as a member");
     else if (type == HF_TYPE_NS)
@@ -448,6 +455,7 @@ static bool read_l(struct wire_json *json, int depth)
 /* The name of an attribute or member, as far as it can be one. */
 static void build_name(struct wire_json *json, struct hf_str name)
 {
+    assert(name.ptr || !name.len);
     if (name.len == 0)
         POISON(json, INVALID "Empty attribute name");
     if (name.len > ATTR_NAME_MAX) {
@@ -554,6 +562,8 @@ static enum hf_type usual_tag(struct wire_json *json)
     return type;
 }
 
+_Static_assert(HF_TYPE_BS < 8 * sizeof(unsigned), "tags.seen has a bit for each type");
+
 /* What was there before a value was begun, and what has been found of it. */
 struct tags {
     struct hf_item poison;
@@ -599,6 +609,7 @@ static bool read_unusual(struct wire_json *json, const char *scalar, struct tags
 {
     enum json_kind kind = hf__json_kind(&json->in);
 
+    assert(depth >= 1);
     if (kind == JSON_NULL) {
         POISON(json, "Supplied AttributeValue is empty, must contain exactly one of the supported "
                      "datatypes");
@@ -643,6 +654,9 @@ static inline bool read_any(struct wire_json *json, const char *scalar, int dept
     return (depth <= VALUE_DEPTH_MAX && quick_value(json)) || read_other(json, scalar, depth);
 }
 
+_Static_assert(JSON_DEPTH_MAX > 2 * VALUE_DEPTH_MAX,
+               "what is too deep for a value can be stepped over");
+
 /* ---- whole items ---------------------------------------------------------------------------- */
 
 enum {
@@ -684,6 +698,7 @@ static struct hf_item item_poisoned(struct wire_json *json, struct hf_item rest)
 
 static bool item_finish(struct wire_json *json, struct hf_item *out)
 {
+    assert(json->in.error == READ_NONE);
     if (json->flat.failed)
         return hf__wire_read_nomem(json);
     *out = hf__build_item_from(&json->flat, 0);
@@ -777,6 +792,7 @@ static enum hf_status item_fail(struct wire_json *json, struct hf_str whole)
 {
     enum hf_status status = hf__wire_read_fail(json, whole);
 
+    assert(json->in.error != READ_NONE);
     if (status == HF_SERIALIZATION && hf_scope_error(json->scope)->message.len == 0)
         return hf__fail_text(json->scope, status, HF_STR("The item is not well-formed JSON"));
     return status;

@@ -94,6 +94,7 @@ static void put_escape(struct hf__buf *buf, unsigned char c)
     static const char letters[0x20] = {
         ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
 
+    assert(c < 0x20 || c == '"' || c == '\\');
     if (c < 0x20 && !letters[c]) {
         hf__buf_put(buf, escape, sizeof(escape));
         return;
@@ -220,6 +221,7 @@ static void write_fraction(struct hf__buf *buf, double value)
     char text[64];
     size_t len = 0;
 
+    assert(isfinite(value));
     for (int digits = 1; digits <= 17; digits++) {
         int printed = snprintf(text, sizeof(text), "%.*g", digits, value);
 
@@ -380,6 +382,7 @@ void hf__wire_write_value(struct hf__buf *buf, struct hf_value value)
         {"{\"BOOL\":", 8}, {"{\"NULL\":", 8}, {"{\"M\":", 5},  {"{\"L\":", 5},
         {"{\"SS\":", 6},   {"{\"NS\":", 6},   {"{\"BS\":", 6},
     };
+    _Static_assert(ARRAY_LEN(heads) == HF_TYPE_BS + 1, "every type is there, in its order");
     uint8_t *to = hf__buf_reserve(buf, sizeof(heads[0].text));
     enum hf_type type = hf_value_type(value);
 
@@ -426,6 +429,7 @@ struct hf_str hf_item_to_json(struct hf_scope *s, struct hf_item item)
 {
     struct hf__buf buf = {.scope = s};
 
+    assert(s);
     if (!item.ptr)
         return hf_str_of(NULL, 0);
     hf__wire_write_item(&buf, item);

@@ -115,3 +115,28 @@ TEST(assert_held, aborts_when_it_is_not)
     close(out);
     CHECK_INT(DEV_CHECKS ? SIGABRT : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
+
+/* A child has another number than the one that its thread inherits. */
+TEST(assert_held, holds_in_a_child_of_fork)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    int status;
+    pid_t pid;
+
+    pthread_mutex_lock(&mutex);
+    CHECK(mutex_is_held(&mutex));
+    pthread_mutex_unlock(&mutex);
+    pid = fork();
+    if (pid == 0) {
+        bool right = !mutex_is_held(&mutex);
+
+        pthread_mutex_lock(&mutex);
+        right = right && mutex_is_held(&mutex);
+        pthread_mutex_unlock(&mutex);
+        _exit(right && !mutex_is_held(&mutex) ? 0 : 1);
+    }
+    CHECK(pid > 0);
+    CHECK_INT(pid, waitpid(pid, &status, 0));
+    CHECK_INT(0, status);
+    CHECK(!mutex_is_held(&mutex));
+}

@@ -176,6 +176,43 @@ TEST(blob_s3, what_is_put_is_found)
     bench_close(&b);
 }
 
+/* What other programs have put there, by its key. */
+TEST(blob_s3, objects_of_others_are_read)
+{
+    uint8_t *large = large_bytes(6 * MB);
+    struct hf_blobs *folder;
+    struct hf_bytes found;
+    struct hf_str digest;
+    struct bench b;
+
+    bench_begin(t, &b);
+    CHECK_OK(bench_try(&b, "/in", "&part=5242880"));
+    fake_add(b.fake, "in/events/a b.json", "{\"n\":1}");
+    fake_add(b.fake, "in/empty", "");
+    fake_add(b.fake, "events/a b.json", "not in the prefix");
+    CHECK_OK(hf_blobs_read_object(b.s, b.blobs, HF_STR("events/a b.json"), &found));
+    CHECK_STR("{\"n\":1}", hf_str_of((const char *)found.ptr, found.len));
+    CHECK_OK(hf_blobs_read_object(b.s, b.blobs, HF_STR("empty"), &found));
+    CHECK(found.ptr && found.len == 0);
+    CHECK_OK(hf_blob_put(b.s, b.blobs, hf_bytes_of(large, 6 * MB), &digest)); /* in two parts */
+    CHECK_OK(hf_blobs_read_object(b.s, b.blobs, digest, &found));
+    CHECK(found.len == 6 * MB && memcmp(found.ptr, large, 6 * MB) == 0);
+    b.blobs->max = 100;
+    CHECK_STATUS(HF_LIMIT, hf_blobs_read_object(b.s, b.blobs, digest, &found));
+    CHECK(error_has(&b, "more than 100 bytes"));
+    b.blobs->max = HF_BLOB_MAX;
+    CHECK_STATUS(HF_NOT_FOUND, hf_blobs_read_object(b.s, b.blobs, HF_STR("events/b"), &found));
+    CHECK(error_has(&b, "bucket test-bucket has no object in/events/b") && !found.ptr);
+    CHECK_STATUS(HF_INVALID, hf_blobs_read_object(b.s, b.blobs, HF_STR(""), &found));
+    FAKE_MOODS(b.fake, DENIED);
+    CHECK_STATUS(HF_DENIED, hf_blobs_read_object(b.s, b.blobs, HF_STR("events/b"), &found));
+    CHECK_OK(hf_blobs_open(b.s, HF_STR("memory:"), NULL, &folder));
+    CHECK_STATUS(HF_UNSUPPORTED, hf_blobs_read_object(b.s, folder, HF_STR("a"), &found));
+    hf_blobs_close(folder);
+    bench_close(&b);
+    free(large);
+}
+
 /* A prefix with what has to be encoded, and strangers around it. */
 TEST(blob_s3, prefixes_are_kept_apart)
 {
@@ -917,6 +954,8 @@ TEST(blob_s3, whole_life_on_url)
 
             CHECK_OK(hf_blob_put(s, blobs, hf_bytes_of(text.ptr, text.len), &digests[i]));
         }
+        CHECK_OK(hf_blobs_read_object(s, blobs, digests[7], &found[0]));
+        CHECK_STR("blob 7", hf_str_of((const char *)found[0].ptr, found[0].len));
         CHECK_OK(hf_blob_get_many(s, blobs, digests, 30, found));
         for (int i = 0; i < 30; i++)
             CHECK_STR(hf_scope_format(s, "blob %d", i).ptr,

@@ -248,8 +248,8 @@ class Memory(Attack):
 class Descriptors(Attack):
     def by_a_stranger(self, call):
         """On a connection of its own. An attacker that was let in only now has its second first, and so has who was
-        too slow to say something in that time: then it is tried again."""
-        until = time.monotonic() + 10
+        too slow to say something in that time; who was answered has ten (IDLE_SAFE_MS): then it is tried again."""
+        until = time.monotonic() + 40
         while True:
             try:
                 return call()

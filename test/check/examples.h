@@ -4,16 +4,19 @@
 #include <holdfast/aggregate.h>
 #include <holdfast/base.h>
 #include <holdfast/batch.h>
+#include <holdfast/bind.h>
 #include <holdfast/blob.h>
 #include <holdfast/bus.h>
 #include <holdfast/check.h>
 #include <holdfast/client.h>
+#include <holdfast/copy.h>
 #include <holdfast/counter.h>
 #include <holdfast/db.h>
 #include <holdfast/engine.h>
 #include <holdfast/env.h>
 #include <holdfast/events.h>
 #include <holdfast/faults.h>
+#include <holdfast/fence.h>
 #include <holdfast/flow.h>
 #include <holdfast/item.h>
 #include <holdfast/keys.h>
@@ -29,6 +32,7 @@
 #include <holdfast/relay.h>
 #include <holdfast/retry.h>
 #include <holdfast/scope.h>
+#include <holdfast/server.h>
 #include <holdfast/set.h>
 #include <holdfast/sink.h>
 #include <holdfast/streams.h>
@@ -58,6 +62,8 @@ void note_undone(const struct hf_write *write);
 extern struct hf_bytes payload;
 #elif defined(EXAMPLE_bus)
 extern struct hf_str id;
+#elif defined(EXAMPLE_copy)
+extern struct hf_db *source, *target;
 #elif defined(EXAMPLE_counter)
 extern struct hf_counters *counters;
 extern struct hf_sequence *tickets;

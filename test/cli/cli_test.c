@@ -159,10 +159,10 @@ TEST(cli, help_and_version)
                   "Usage: holdfast table COMMAND [options]\n\nThey have rows.\n\nCommands:\n",
                   68) == 0);
     d.cli.nouns_len = 0;
-    d.cli.bold = true;
+    d.cli.styled = true;
     RUN(0, "help", "commands");
     CHECK(strncmp(d.out, "\033[1mData:\033[0m\n", 14) == 0);
-    d.cli.bold = false;
+    d.cli.styled = false;
     RUN(0, "help", "table", "list");
     CHECK(strncmp(d.out, "Usage: holdfast table list\n", 27) == 0);
     RUN(0, "table", "--help");

@@ -3,12 +3,14 @@
 arguments]. A server in memory is started once; each test has a prefix of its own.
 """
 import base64
+import datetime
 import hashlib
 import http.server
 import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -332,9 +334,15 @@ class LockRun(WithDatabase):
     def test_who_does_not_wait(self):
         holder, _ = self.hold("--owner", "ann")
         self.fails(CONDITION, "held by ann", "lock", "run", "--wait", "0", "job", "--", "true")
-        begin = time.monotonic()
-        self.fails(CONDITION, "held by ann", "lock", "run", "--wait", "2s", "job", "--", "true")
-        self.assertGreaterEqual(time.monotonic() - begin, 2)
+        for wait in (1, 4, 20):  # in little time it may not even learn who holds the lock
+            begin = time.monotonic()
+            code, out, err = self.run_("lock", "run", "--wait", f"{wait}s", "job", "--", "true")
+            self.assertEqual((code, out), (CONDITION, ""), err)
+            self.assertGreaterEqual(time.monotonic() - begin, wait)
+            if "held by ann" in err:
+                break
+            self.assertIn("could not be acquired in time", err)
+        self.assertIn("held by ann", err)
         self.assertEqual(self.run_("lock", "run", "-w0", "-q", "-E", "99", "job", "--", "true"),
                          (99, "", ""))
         holder.terminate()
@@ -362,11 +370,18 @@ class LockRun(WithDatabase):
         self.assertGreater(int(out), fence)
 
     def test_the_lock_is_renewed_while_the_program_runs(self):
-        holder, _ = self.hold("--lease", "400ms", program=(
-            "sh", "-c", "echo $HOLDFAST_LOCK_TOKEN; exec sleep 2"))
-        time.sleep(1)
+        lease_s = 2
+        holder, _ = self.hold("--lease", "%ds" % lease_s)
+        first = self.renewed()
+        self.until(lambda: (self.renewed() - first).total_seconds() > lease_s, "it was not renewed beyond its lease")
         self.fails(CONDITION, "held by", "lock", "run", "--wait", "0", "job", "--", "true")
-        self.assertEqual(holder.wait(WAIT_S), 0)
+        holder.terminate()
+        self.assertEqual(holder.wait(WAIT_S), 128 + signal.SIGTERM)
+
+    def renewed(self):
+        """When the only holder of the lock was heard of last, by its clock."""
+        holder, = self.json("lock", "show", "job")["holders"]
+        return datetime.datetime.fromisoformat(holder["renewed"].replace("Z", "+00:00"))
 
     def test_signals_are_passed_on(self):
         for number, program in [
@@ -455,7 +470,11 @@ class LockRun(WithDatabase):
         every = [json.loads(line)["name"] for line in self.ok("lock", "ls", "-a", "--jsonl").splitlines()]
         self.assertEqual(sorted(every), ["job", "other"])
         self.assertEqual(self.ok("lock", "ls", "nothing"), "")
-        self.assertEqual(self.json("lock", "show", "job"), listed[0])
+        shown = self.json("lock", "show", "job")
+        for one in shown, listed[0]: # but for when it was renewed
+            for part in one, one["holders"][0]:
+                self.assertTrue(part.pop("renewed"))
+        self.assertEqual(shown, listed[0])
         self.fails(NOT_FOUND, "nope", "lock", "show", "nope")
         self.fails(NOT_FOUND, "nope", "lock", "break", "nope")
         self.assertEqual(self.json("lock", "break", "job", "--id", listed[0]["holders"][0]["id"]),
@@ -561,6 +580,17 @@ class Kv(WithDatabase):
 
 
 class Counter(WithDatabase):
+    def test_a_method_by_name(self):
+        self.assertEqual(json.loads(self.ok("call", "counter.add", '{"id":"a","by":5}')), {"value": 5, "again": False})
+        self.assertEqual(json.loads(self.ok("call", "--read-only", "counter.get", '{"id":"a"}')), {"value": 5})
+        self.assertIn("TableNames", json.loads(self.ok("call", "ListTables")))
+        for code, error, args in (
+                (DENIED, "counter.add writes, and this is read-only", ("--read-only", "counter.add", '{"id":"a","by":1}')),
+                (USAGE, 'counter.get: "id" is missing', ("counter.get",)),
+                (USAGE, "the arguments are not valid JSON", ("counter.get", "{")),
+                (NOT_FOUND, "nothing", ("DescribeTable", '{"TableName":"nothing"}'))):
+            self.assertIn(error, shared.Commands.fails(self, code, error, "call", *args))
+
     def test_adding(self):
         self.assertEqual(self.ok("counter", "add", "c"), "1\n")
         self.assertEqual(self.json("counter", "add", "c", "41"), {"id": "c", "value": 42})
@@ -1028,21 +1058,29 @@ class Outbox(WithDatabase):
         self.ok("outbox", "drain", "--to", "file:" + path, "--history", "1h")
         self.assertEqual(self.json("outbox", "cleanup", "--older", "0"), {"deleted": 1})
 
+    def drain_for(self, limit, *args):
+        """Drain with a limit of a second, or of more if this machine needs that to begin at all."""
+        for seconds in 1, 4, 16:
+            began = time.monotonic()
+            code, out, err = self.run_("outbox", "drain", "--json", limit, "%ds" % seconds, *args)
+            self.assertLess(time.monotonic() - began, seconds + WAIT_S / 2)
+            left = json.loads(out)["left"]
+            if left is not None:
+                break
+        return code, left, err
+
     def test_a_drain_ends_and_says_what_is_left(self):
         nobody = "webhook:http://127.0.0.1:9/"  # where nobody listens
         self.emit("x", "{}")
-        for limit in ("--timeout", "1s"), ("--for", "1s"):
-            began = time.monotonic()
-            code, out, err = self.run_("outbox", "drain", "--to", nobody, "--json", *limit)
-            self.assertLess(time.monotonic() - began, WAIT_S / 2)
-            self.assertEqual((code, json.loads(out)["left"]), (TIMEOUT, True), err)
+        for limit in "--timeout", "--for":
+            code, left, err = self.drain_for(limit, "--to", nobody)
+            self.assertEqual((code, left), (TIMEOUT, True), err)
             self.assertIn("the sink cannot be reached", err)
         # --for is for the whole, also while all goes well
         for i in range(20):
             self.emit("x", str(i))
-        code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/sleep 1", "--for", "1s",
-                                   "--json", "-j", "1")
-        self.assertEqual((code, json.loads(out)["left"]), (TIMEOUT, True), err)
+        code, left, err = self.drain_for("--for", "--to", "exec:/bin/sleep 1", "-j", "1")
+        self.assertEqual((code, left), (TIMEOUT, True), err)
         # what waits to be tried again is left, too
         code, out, err = self.run_("outbox", "drain", "--to", "exec:/bin/false", "--json")
         self.assertEqual((code, json.loads(out)["left"]), (CONDITION, True), err)
@@ -1359,12 +1397,15 @@ class Outbox(WithDatabase):
                  "occurredAt": "2026-01-31T23:59:59.250Z", "metadata": {"who": "ann"}},
                 {"Item": {"id": {"S": "a3"}, "type": {"S": "x"}, "status": {"S": "completed"}}},
                 {"id": "a4", "type": "x", "status": "failed"},
-                {"id": "a5", "type": "later", "status": "created", "gsiSortKey": 32472144000000}]
+                {"id": "a5", "type": "later", "status": "created", "gsiSortKey": 32472144000000},
+                {"id": "a6", "type": "later", "status": "created", "gsiSortKey": 32472144000000,
+                 "occurredAt": "2999-01-01T00:00:00.000Z"},
+                {"id": "a7", "type": "x", "status": "COMPLETED"}]  # of its first versions
         bus = ("--from", "outbox-event-bus")
         self.assertEqual(self.import_(*rows, options=bus),
-                         {"imported": 3, "duplicates": 0, "skipped": 2})
+                         {"imported": 4, "duplicates": 0, "skipped": 3})
         self.assertEqual(self.import_(*rows, options=(*bus, "--failed")),
-                         {"imported": 1, "duplicates": 3, "skipped": 1})
+                         {"imported": 1, "duplicates": 4, "skipped": 2})
         out = {event["id"]: event for event in self.drained()}
         self.assertEqual(set(out), {"a1", "a2", "a4"})
         self.assertEqual((out["a1"]["data"], out["a1"]["time"]),
@@ -1375,6 +1416,8 @@ class Outbox(WithDatabase):
         self.fails(USAGE, "line 1: ", "outbox", "import", *bus, input='{"id":{"Q":"a"}}')
         self.fails(USAGE, '"occurredAt" must be', "outbox", "import", *bus,
                    input='{"id":"a","type":"b","occurredAt":"x"}')
+        self.fails(USAGE, '"status" must be created', "outbox", "import", *bus,
+                   input='{"id":"a","type":"b","status":"x"}')
 
         rows = [{"pk": {"S": "orders"}, "sk": {"S": "b1"}, "messageType": {"S": "OrderPlaced"},
                  "payload": {"S": base64.b64encode(b'{"n": 1}').decode()},
@@ -1399,6 +1442,35 @@ class Outbox(WithDatabase):
                          ("AP8=", "application/octet-stream", "t"))
         self.fails(USAGE, '"payload" must be base64', "outbox", "import", *excalibur,
                    input='{"sk":"a","messageType":"b","payload":"!"}')
+
+        rows = [{"PK": {"S": "OUTBOX#Staged"}, "SK": {"S": "00000#x#d1"}, "messageId": {"S": "d1"},
+                 "messageType": {"S": "OrderPlaced"}, "payload": {"B": base64.b64encode(b'{"n": 1}').decode()},
+                 "destination": {"S": "q"}, "createdAt": {"S": "2026-02-01T00:00:00.0000000+00:00"},
+                 "status": {"N": "0"}, "priority": {"N": "0"}, "retryCount": {"N": "0"}},
+                {"PK": {"S": "OUTBOX#Sent"}, "messageId": {"S": "d2"}, "messageType": {"S": "x"}},
+                {"PK": {"S": "OUTBOX#Failed"}, "messageId": {"S": "d3"}, "messageType": {"S": "x"}}]
+        data = ("--from", "excalibur-data")
+        self.assertEqual(self.import_(*rows, options=data), {"imported": 1, "duplicates": 0, "skipped": 2})
+        self.assertEqual(self.import_(*rows, options=(*data, "--failed")),
+                         {"imported": 1, "duplicates": 1, "skipped": 1})
+        self.assertEqual({event["id"] for event in self.drained()}, {"d1", "d3"})
+        self.fails(USAGE, '"PK" must be OUTBOX#', "outbox", "import", *data,
+                   input='{"PK":"x","messageId":"a","messageType":"b"}')
+
+    def test_relays_of_a_paused_outbox_wait(self):
+        sink = os.path.join(self.dir, "events.jsonl")
+        self.json("outbox", "emit", "t", "{}")
+        self.ok("outbox", "pause", "--why", "the shop is down")
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["paused"], stats["paused_why"], stats["pending"]),
+                         (True, "the shop is down", 1))
+        code, _, err = self.run_("outbox", "drain", "--to", "file:" + sink, "--timeout", "1s")
+        self.assertNotEqual(code, 0)
+        self.assertIn("paused", err)
+        self.ok("outbox", "resume")
+        self.json("outbox", "drain", "--to", "file:" + sink)
+        stats = self.json("outbox", "stats")
+        self.assertEqual((stats["paused"], stats["pending"]), (False, 0))
 
     def test_outbox_that_cannot_be(self):
         self.fails(USAGE, "missing", "outbox", "drain")
@@ -1805,15 +1877,20 @@ class Events(WithDatabase):
                                                            "--until-end")], [1, 2])
         self.assertEqual([e["version"] for e in self.lines("subscribe", "-s", "order/7", "--after",
                                                            "1", "--until-end")], [2])
-        process = self.start("events", "subscribe", "--latest", "--poll", "20ms")
-        time.sleep(0.5)
         follower = self.start("events", "subscribe", "--domain", "order", "--poll", "20ms")
         for id_ in (ids[0], ids[2]):
             self.assertEqual(json.loads(follower.stdout.readline())["id"], id_)
-        fourth = self.append("order/9", "placed")["ids"][0]
-        self.assertEqual(json.loads(follower.stdout.readline())["id"], fourth)
+        # When it begins to look it does not say: so events are added until it sees one of them.
+        process = self.start("events", "subscribe", "--latest", "--poll", "20ms")
+        later = []
+        while not later or not select.select([process.stdout], [], [], 0.5)[0]:
+            later.append(self.append("order/9", "placed")["ids"][0])
+            self.assertEqual(json.loads(follower.stdout.readline())["id"], later[-1])
+            self.assertLess(len(later), 2 * WAIT_S)
         seen = json.loads(process.stdout.readline())["id"]
-        self.assertEqual(seen, fourth)
+        self.assertIn(seen, later)
+        for id_ in later[later.index(seen) + 1:]:
+            self.assertEqual(json.loads(process.stdout.readline())["id"], id_)
         for one, number in ((process, signal.SIGTERM), (follower, signal.SIGINT)):
             one.send_signal(number)
             self.assertEqual(one.communicate(timeout=WAIT_S), ("", ""))
@@ -1886,7 +1963,7 @@ class Events(WithDatabase):
         program, starts = self.hanging()
         ids = self.three()
         process = self.start("events", "subscribe", "--name", "job", "--poll", "20ms", "--stuck",
-                             "300ms", *more, "--", program)
+                             "1s", *more, "--", program)  # what does not hang takes less, on a busy machine too
         line = process.stderr.readline()
         self.assertRegex(line, "^holdfast events subscribe: .* ms")
         self.assertIn("placed", line)
@@ -2019,12 +2096,13 @@ class Events(WithDatabase):
         program, _ = self.hanging()
         self.three()
         process = self.start("events", "consume", "workers", "--poll", "20ms", "-w", "2",
-                             "--stuck", "300ms", "--if-stuck", "give-up", "--", program)
+                             "--stuck", "1s", "--if-stuck", "give-up", "--", program)
         line = process.stderr.readline()
         self.assertRegex(line, r"^holdfast events consume: version \d+ of \S+/\S+ \(\w+\) .* ms$")
-        self.until(lambda: self.json("events", "group", "workers")["parked"] == 1, "parked")
-        parked = self.json("events", "parked", "--group", "workers")["events"]
-        self.assertIn("had not returned", parked[0]["error"])
+        # On a busy machine one that does not hang may be late, too.
+        self.until(lambda: self.json("events", "group", "workers")["parked"] >= 1, "parked")
+        for parked in self.json("events", "parked", "--group", "workers")["events"]:
+            self.assertIn("had not returned", parked["error"])
         self.until(lambda: self.json("events", "group", "workers")["pending"] == 0, "the others")
 
     def test_an_ordered_group(self):

@@ -328,13 +328,17 @@ class Machine(Doctor):
 
     def test_secrets_of_urls_are_not_shown(self):
         for url in ("http://ann:secr/et@127.0.0.1:1", "http://127.0.0.1:1?proxy=http://ann:secr/et@127.0.0.1:2",
-                    "ftp://ann:secr/et@host"):
+                    "http://127.0.0.1:1?proxy=http%3A%2f%2Fann%3Asecr%2Fet%40127.0.0.1:2", "ftp://ann:secr/et@host"):
             for args in (("--json",), ()):
                 _, out, err = self.run_("doctor", "--db", url, *args)
                 self.assertNotIn("et@", out + err)
                 self.assertNotIn("secr", out + err)
-                self.assertTrue("***@" in out or not args)
+                self.assertTrue("***@" in out or "***%40" in out or not args)
             self.assertNotIn("secr", "".join(self.on_terminal("doctor", "--db", url, columns=80, code=FAILED)))
+            for args in (("scan", "orders"), ("top",), ("bench", "--json"), ("shell", "-c", "table ls"), ("healthcheck",)):
+                code, out, err = self.run_(*args, "--db", url)
+                self.assertNotEqual(code, 0)
+                self.assertNotIn("secr", out + err, args)
 
     def test_usage(self):
         self.fails(USAGE, "unexpected argument", "doctor", "x")
@@ -354,7 +358,7 @@ class Output(Doctor):
         self.assertLessEqual({line.split("\t")[0] for line in out.splitlines()}, {"warning", "problem"})
 
     def test_terminals(self):
-        self.env["LANG"] = "C"
+        self.env.update(LANG="C", TERM="xterm")
         for columns in (120, 80, 40):
             lines = self.on_terminal("doctor", "--db", NOBODY, columns=columns, code=FAILED)
             plain = [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
@@ -364,8 +368,12 @@ class Output(Doctor):
             words = [word for line in plain for word in line.split()]
             longest = max(len(line) for line in plain if len(line.split()) > 3)
             self.assertLessEqual(longest, max(columns, max(map(len, words))), (columns, plain))
-        self.env["NO_COLOR"] = "1"
-        self.assertNotIn("\x1b", "\n".join(self.on_terminal("doctor", "--db", NOBODY, columns=80, code=FAILED)))
+        for env in ({"NO_COLOR": "1"}, {"NO_COLOR": "", "TERM": "dumb"}, {"TERM": ""}):
+            self.env.update(env)
+            self.assertNotIn("\x1b", "\n".join(self.on_terminal("doctor", "--db", NOBODY, columns=80, code=FAILED)))
+            self.assertNotIn("\x1b", "\n".join(self.on_terminal("help", columns=80)))
+        self.env.update(NO_COLOR="", TERM="xterm")
+        self.assertIn("\x1b[1m", "\n".join(self.on_terminal("help", columns=80)))
 
     def test_output_that_is_lost(self):
         with open("/dev/full", "w") as full:

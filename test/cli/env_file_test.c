@@ -1,5 +1,5 @@
 /* cli/env_file_test.c: variables from files, and lines that cannot be. */
-#include "cli/frame/env_file.h"
+#include "cli/frame/options/env_file.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 
 #include "cli/frame/cli.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 #include "db/db.h"
 #include "test.h"
 

@@ -3,9 +3,12 @@
 scans and statements, on a server in memory and on a directory; in pipes and in a pseudo-terminal.
 """
 import json
+import os
+import subprocess
+import sys
 import unittest
 
-from process import (CONDITION, NOT_FOUND, UNAVAILABLE, USAGE, NOBODY, Commands, main, setUpModule,  # noqa: F401
+from process import (COMMAND, CONDITION, DENIED, NOT_FOUND, UNAVAILABLE, USAGE, NOBODY, Commands, WAIT_S, main, setUpModule,  # noqa: F401
                      tearDownModule)
 
 EVERY = ('{"b":{"$binary":"aGk="},"bs":{"$set":[{"$binary":"AA=="}]},"customer":"ann","day":2,'
@@ -95,6 +98,8 @@ class Items(Commands):
         self.assertEqual(days(), [1, 2, 3, 4, 5, 6, 7])
         self.assertEqual(days("3"), [3])
         self.assertEqual(days("=3"), [3])
+        self.assertEqual(days("=3.0"), [3])
+        self.fails(USAGE, "day is a number: '2..4' is none", "query", "orders", "ann", "=2..4")
         self.assertEqual(days("<3"), [1, 2])
         self.assertEqual(days("<=3"), [1, 2, 3])
         self.assertEqual(days(">6"), [7])
@@ -113,6 +118,18 @@ class Items(Commands):
         self.fails(NOT_FOUND, "orders has no index none", "query", "orders", "x", "-i", "none")
         self.fails(USAGE, "holdfast scan", "query", "orders")
         self.fails(USAGE, "there is no range key", "query", "orders", "1", "2", "-i", "by_day")
+
+    def test_strings_that_look_like_ranges(self):
+        self.ok("table", "create", "names", "--key", "a,b", "-q")
+        for b in ("x*", "xy", "a..b", "aa", "=x", "<x"):
+            self.ok("item", "put", "names", json.dumps({"a": "k", "b": b}))
+        names = lambda word: [item["b"] for item in self.lines("query", "names", "k", word)]
+        for word in ("x*", "a..b", "=x", "<x"):
+            self.assertEqual(names("=" + word), [word])
+        self.assertEqual(names("a..b"), ["a..b", "aa"])
+        self.assertEqual(names("x*"), ["x*", "xy"])
+        self.assertEqual(names(">=a..b"), ["a..b", "aa", "x*", "xy"])
+        self.assertEqual(names("<=a..b"), ["<x", "=x", "a..b"])
 
     def test_strings_by_prefix(self):
         self.ok("table", "create", "names", "--key", "a,b", "-q")
@@ -164,6 +181,40 @@ class Items(Commands):
         self.ok("sql", "DELETE FROM orders WHERE customer = 'ann' AND day = 1")
         self.assertEqual(self.lines("sql", "SELECT * FROM orders"), [])
         self.fails(USAGE, "well formed", "sql", "SELEC * FROM orders")
+        for statement in ("SELECT * FROM nope", "UPDATE \"nope\" SET a = 1 WHERE id = 'x'", "INSERT INTO nope VALUE {'a': 1}",
+                          "SELECT * FROM \"nope\".\"by\" WHERE a = 1"):
+            err = self.fails(NOT_FOUND, "Requested resource not found: table nope\n", "sql", statement)
+            self.assertEqual(err.count("nope"), 1)
+        self.fails(CONDITION, "statement 2: Requested resource not found: table nope", "sql", "--transaction",
+                   "DELETE FROM orders WHERE customer = 'x' AND day = 1", "DELETE FROM nope WHERE id = 'x'")
+
+    def test_parameters_have_to_be_used(self):
+        select = "SELECT * FROM orders /* ? */ WHERE customer = ? AND day = 1 AND note <> '?''?' AND \"a?\" = 1 -- ?"
+        self.assertEqual(self.lines("sql", select, "ann"), [])
+        self.fails(USAGE, "'1' is too much: the statement has 1 parameter (?)\n", "sql", select, "ann", "1")
+        self.fails(USAGE, "don't match", "sql", select)
+        self.fails(USAGE, "the statement has 0 parameters (?); for several statements use --transaction", "sql",
+                   "DELETE FROM orders WHERE customer = 'a' AND day = 1", "DELETE FROM orders WHERE customer = 'a' AND day = 2")
+
+    def test_errors_of_numbers_name_the_attribute(self):
+        for bad, where, why in (("1e200", "price", "out of range"), ('{"a":[0,{"b":%s}]}' % ("1" * 39), "price.a[1].b", "38 digits"),
+                                ('{"$set":[1,1e-400]}', "price[1]", "out of range"),
+                                ('{"$map":{"$set":1e999}}', "price", "out of range")):
+            err = self.fails(USAGE, 'Attribute "%s": a number' % where, "item", "put", "orders",
+                             '{"customer":"a","day":1,"fine":1,"price":%s}' % bad)
+            self.assertIn(why, err)
+        self.fails(USAGE, "--set price=1e200: a number out of range", "item", "update", "orders", "a", "1", "--set", "price=1e200")
+        self.fails(USAGE, '--add m={"x":1e200}: Attribute "x": a number', "item", "update", "orders", "a", "1", "--add",
+                   'm={"x":1e200}')
+        self.fails(USAGE, 'numeric value: abc: attribute "price"', "item", "put", "orders", "--dynamodb",
+                   '{"customer":{"S":"a"},"day":{"N":"1"},"price":{"N":"abc"}}')
+        self.fails(USAGE, "x.jsonl:2: Attribute \"price\"", "import", "--table", "orders", self.file("x.jsonl", '{"customer":"a","day":1}\n'
+                   '{"customer":"a","day":2,"price":1e200}\n'))
+
+    def file(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
 
     def test_statements_with_many_pages(self):
         text = "x" * 200000
@@ -272,6 +323,56 @@ class Directory(Items):
     """The same on a directory."""
     def prepare(self):
         self.env["HOLDFAST_DB"] = "embedded:" + self.path("shop.db")
+
+    def digest(self):
+        """Names, times and bytes of all files."""
+        found = {}
+        for folder, _, names in os.walk(self.path("shop.db")):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    found[path] = (os.stat(path).st_mtime_ns, hash(file.read()))
+        return found
+
+    def only_read(self, why, run):
+        """`run` runs a command where the directory cannot be written."""
+        before = self.digest()
+        for args, shown in ((("scan", "orders"), '{"customer":"ann","day":1}\n'), (("table", "ls"), "orders\n"),
+                            (("sql", "SELECT day FROM orders"), '{"day":1}\n'), (("lock", "ls"), ""),
+                            (("item", "get", "orders", "ann", "1"), '{"customer":"ann","day":1}\n')):
+            done = run(*args)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, shown, ""), args)
+        for args in (("item", "put", "orders", '{"customer":"ben","day":1}'), ("kv", "set", "a", "b"),
+                     ("sql", "DELETE FROM orders WHERE customer = 'ann' AND day = 1"),
+                     ("shell", "-c", "table ls -q", "-c", "item delete orders ann 1")):
+            done = run(*args)
+            self.assertEqual((done.returncode, done.stdout), (DENIED, ""), args)
+            self.assertIn("was opened read-only: ", done.stderr)
+            self.assertIn(" is refused, as " + why, done.stderr)
+        self.assertEqual(self.digest(), before)
+
+    def test_of_another_user(self):
+        self.put(customer="ann", day=1)
+        if os.geteuid() != 0:
+            self.addCleanup(subprocess.run, ["chmod", "-R", "u+w", self.path("shop.db")], check=True)
+        subprocess.run(["chmod", "-R", "a-w,a+rX", self.dir], check=True)
+        command = os.open(COMMAND, os.O_PATH)  # nobody may not even see the folder that it is in
+        self.addCleanup(os.close, command)
+        become = ("import os, sys\n"
+                  "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+                  "os.execve(int(sys.argv[1]), ['holdfast'] + sys.argv[2:], os.environ)")
+        self.only_read("this user has no permission to write it", lambda *args: subprocess.run(
+            [sys.executable, "-c", become, str(command), *args], pass_fds=[command], env=self.env, capture_output=True,
+            text=True, timeout=WAIT_S))
+
+    def test_on_a_file_system_that_is_mounted_read_only(self):
+        self.put(customer="ann", day=1)
+        mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" || exit 99; exec "$@"'
+        run = lambda *args: subprocess.run(["unshare", "-m", "sh", "-c", mount, self.dir, *args], env=self.env,
+                                           capture_output=True, text=True, timeout=WAIT_S)
+        if run("true").returncode:
+            self.skipTest("mounting is not allowed here")
+        self.only_read("its file system is mounted read-only", lambda *args: run(COMMAND, *args))
 
 
 class TableWords(Commands):

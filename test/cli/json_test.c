@@ -1,6 +1,6 @@
 /* cli/json_test.c: JSON both ways, and rows; (n) is an invariant of the file under test. */
-#include "cli/frame/json.h"
-#include "cli/frame/rows.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/output/rows.h"
 #include "test.h"
 
 #include <stdlib.h>

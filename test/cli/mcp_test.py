@@ -4,13 +4,15 @@ on a server and on a directory, what is refused, bad messages, cancellation.
 """
 import json
 import os
+import re
 import select
 import socket
 import subprocess
 import unittest
 
 import process
-from process import COMMAND, FAILED, OK, USAGE, WAIT_S, Commands, main, setUpModule, tearDownModule  # noqa: F401
+from process import (COMMAND, FAILED, OK, SOURCE, USAGE, WAIT_S, Commands, main, setUpModule,  # noqa: F401
+                     tearDownModule)
 
 LINE_MAX = 8 * 1024 * 1024
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -137,6 +139,10 @@ class Mcp(Commands):
         call("set_counter", id="visits", number=7)
         self.assertIn("7", json.dumps(call("get_counters", ids=["visits"])))
         self.assertEqual(call("list_counters")["counters"], [{"id": "visits", "value": 7}])
+        self.assertEqual(call("call_operation", operation="DescribeTimeToLive", request={"TableName": "orders"}),
+                         {"TimeToLiveDescription": {"AttributeName": "expires", "TimeToLiveStatus": "ENABLED"}})
+        write.tool("call_operation", operation="DeleteItem",
+                   request={"TableName": "orders", "Key": {"customer": {"S": "x"}, "day": {"N": "1"}}})
         self.ok("once", "run", "month", "--db", db, "--", "true")
         call("show_once", key="month")
         self.assertEqual(len(call("list_once")["records"]), 1)
@@ -184,7 +190,7 @@ class Mcp(Commands):
         self.assertEqual(tools["set_key"]["inputSchema"]["properties"]["type"]["enum"], ["text", "number", "json"])
         read_only = self.names(Client(self))
         self.assertEqual({name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]} |
-                         {"execute_statement"}, set(read_only))
+                         {"execute_statement", "call_operation"}, set(read_only))
         for tool in read_only.values():
             self.assertTrue(tool["annotations"]["readOnlyHint"], tool)
 
@@ -211,6 +217,21 @@ class Mcp(Commands):
         self.assertEqual(self.ok("scan", "orders"), '{"id":"a"}\n')
         for statement in ["SELECT * FROM orders", "select * from orders", " /* x */ -- y\n SELECT * FROM orders"]:
             self.assertEqual(client.tool("execute_statement", statement=statement)["items"], [{"id": "a"}])
+        client.end()
+
+    def test_every_operation_that_reads(self):
+        """As the table of operations has them: a new one is there by itself."""
+        with open(os.path.join(SOURCE, "src/ops/ops.def")) as file:
+            operations = dict(re.findall(r"(?m)^OP\((\w+),[^)]*?\b(READ|WRITE)\b", file.read()))
+        self.assertGreater(list(operations.values()).count("READ"), 20)
+        client = Client(self)
+        for name, access in operations.items():
+            with self.subTest(name):
+                result = client.request("tools/call", name="call_operation",
+                                        arguments={"operation": name, "request": {}})["result"]
+                text = result["content"][0]["text"]
+                self.assertEqual("writes, and this is read-only" in text, access == "WRITE", text)
+                self.assertNotIn("unknown", text.lower())
         client.end()
 
     def test_nothing_is_created(self):

@@ -1,8 +1,8 @@
 /* cli/options_test.c: the parser, the help and the completion; (n) is an invariant of options.c. */
-#include "cli/frame/manual.h"
-#include "cli/frame/nearest.h"
-#include "cli/frame/options.h"
-#include "cli/frame/text.h"
+#include "cli/frame/options/manual.h"
+#include "cli/frame/options/nearest.h"
+#include "cli/frame/options/options.h"
+#include "cli/frame/output/text.h"
 #include "test.h"
 
 #include <stdlib.h>

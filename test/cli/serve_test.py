@@ -170,7 +170,8 @@ class Serving(InDirectory):
             self.assertEqual(server.call("ListTables", {})[1], {"TableNames": ["one"]})
             self.assertEqual(server.stop(), 0)
             self.assertIn("in memory", server.start[1])
-            self.assertEqual(server.start[3],
+            self.assertEqual(server.start[3], "  console http://127.0.0.1:%d/console/\n" % server.port)
+            self.assertEqual(server.start[4],
                              "  try     AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any aws "
                              "dynamodb list-tables --region us-east-1 --endpoint-url "
                              "http://127.0.0.1:%d\n" % server.port)
@@ -181,6 +182,30 @@ class Serving(InDirectory):
     def test_sigint_too(self):
         with Server("--in-memory", "--port=0") as server:
             self.assertEqual(server.stop(signal.SIGINT), 0)
+
+    def test_profiles(self):
+        """The patterns find out what a database lacks, and say so."""
+        with Server("--in-memory", "-p0", "--profile", "alternator") as server:
+            url = "http://127.0.0.1:%d" % server.port
+            code, out, err = run("lock", "run", "job", "--db", url, "--", "echo", "locked")
+            self.assertEqual((code, out), (0, "locked\n"), err)
+            code, out, err = run("outbox", "emit", "order.placed", "{}", "--quiet", "--db", url)
+            self.assertEqual(code, 0, err)
+            code, out, err = run("events", "append", "order/7", "placed", "{}", "--db", url)
+            self.assertNotEqual(code, 0)
+            self.assertIn("has no transactions", err)
+            code, out, err = run("sql", "SELECT * FROM outbox", "--db", url)
+            self.assertNotEqual(code, 0)
+            self.assertIn("does not have the operation ExecuteStatement", err)
+            self.assertEqual(server.stop(), 0)
+        with Server("--in-memory", "-p0", "--profile", "dynamodb-local") as server:
+            code, out, err = run("events", "append", "order/7", "placed", "{}", "--db",
+                                 "http://127.0.0.1:%d" % server.port)
+            self.assertEqual(code, 0, err)
+            self.assertEqual(server.stop(), 0)
+        code, out, err = run("serve", "--profile", "cassandra")
+        self.assertEqual(code, 2)
+        self.assertIn("use one of dynamodb alternator", err)
 
     def test_data_stays(self):
         with Server("-p0", cwd=self.dir) as server:
@@ -268,8 +293,8 @@ class Serving(InDirectory):
         if tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) < (6, 12):
             self.skipTest("Linux has settable time slices from 6.12 on")
         mine = os.nice(0)
-        # The loops', the workers', and with a store on disk its maintenance thread's and the syncer's.
-        for args, threads in (["--in-memory"], 6), (["--db-path", self.path("db")], 8):
+        # The loops', the four workers', and with a store on disk its maintenance thread's and the syncer's.
+        for args, threads in (["--in-memory"], 7), (["--db-path", self.path("db")], 9):
             with Server("--port", "0", "--loops", "3", *args,
                         preexec_fn=lambda: os.nice(3)) as server:
                 # A loop takes its turn when its thread first runs, which may be after the others serve.
@@ -282,7 +307,7 @@ class Serving(InDirectory):
                     time.sleep(0.02)
                 # Workers let loops go first.
                 self.assertEqual({mine + 3, mine + 8}, {nice for nice, _ in seen})
-                self.assertEqual(3, [nice for nice, _ in seen].count(mine + 8))
+                self.assertEqual(4, [nice for nice, _ in seen].count(mine + 8))
                 self.assertEqual(threads, [turn for _, turn in seen].count(100000))
                 self.assertEqual(0, server.stop())
 

@@ -324,6 +324,18 @@ class Scripts(Shell):
             self.assertIn("\\? shows how to use it", self.fails(USAGE, bad.split()[0], "shell", "-c", "table ls -q\n" + bad))
         self.fails(USAGE, "there is none yet", "shell", "-c", "\\watch")
 
+    def test_a_disk_that_is_full(self):
+        self.orders(1)
+        full = "cannot write to /dev/full: No space left on device"
+        self.assertIn(full, self.fails(1, full, "shell", "-c", "\\o /dev/full", "-c", "SELECT * FROM orders"))
+        self.fails(1, full, "shell", "-c", "\\o /dev/full", "-c", "\\echo x")
+        self.fails(1, full, "shell", "-c", "\\o /dev/full", "-c", "table ls")
+        code, out, err = self.run_("shell", "-k", input="\\o /dev/full\ntable ls\n\\o\ntable ls\n")
+        self.assertEqual((code, out), (1, "orders\n"), err)
+        self.assertNotIn("standard output", err)
+        code, out, err = self.run_("shell", input="\\o /dev/full\nBEGIN;\n")  # nothing to write
+        self.assertNotIn("/dev/full", err)
+
     def test_another_database(self):
         self.orders(1)
         other = "embedded:" + self.path("other")
@@ -351,6 +363,29 @@ class Scripts(Shell):
             out, err = process_.communicate(timeout=WAIT_S)
             self.assertEqual((process_.returncode, out), (128 + number, ""), err)
 
+    def test_signals_while_a_program_runs(self):
+        """The program gets them as well, and how it ends is not what the shell ends with."""
+        calm = "trap 'exit 0' INT TERM; echo begun; while :; do sleep 0.05; done"
+        for line in ("\\! %s" % calm, "\\! echo begun; exec sleep 1000", "lock run x -- sh -c \"%s\"" % calm):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(line=line, number=number):
+                    with open(self.path("wait.sql"), "w") as file:
+                        file.write(line + "\n\\echo not this\n")
+                    process_ = self.start("shell", "--db", "memory:", "-k", "-f", self.path("wait.sql"))
+                    self.assertEqual(process_.stdout.readline(), "begun\n")
+                    process_.send_signal(number)
+                    out, err = process_.communicate(timeout=WAIT_S)
+                    self.assertEqual((process_.returncode, out), (128 + number, ""), err)
+
+    def test_interrupt_by_the_terminal_ends_a_script(self):
+        with open(self.path("wait.sql"), "w") as file:
+            file.write("\\! echo begun; exec sleep 1000\n\\echo not this\n")
+        at = Terminal(self, "shell", "--db", "memory:", "-k", "-f", self.path("wait.sql"))
+        at.until("begun")
+        at.send("\x03")
+        self.assertEqual(at.ended(), 128 + signal.SIGINT, at.text)
+        self.assertNotIn("not this", at.text)
+
 
 class ScriptsOnAServer(Scripts):
     def prepare(self):
@@ -360,6 +395,7 @@ class ScriptsOnAServer(Scripts):
 
     test_reading_creates_nothing = test_patterns_share_the_database = test_limits = test_signals = None
     test_what_cannot_run_inside = test_another_database = None
+    test_signals_while_a_program_runs = test_interrupt_by_the_terminal_ends_a_script = None
 
 
 class Person(Shell):
@@ -635,6 +671,42 @@ class Person(Shell):
         at.close()
         at = self.terminal("--no-pager", PAGER="false")
         self.assertIn("59\n60\n(60 items)", at.run("SELECT day FROM orders;"))
+
+    def test_signals_while_a_pager_runs(self):
+        self.orders(60)
+        stays = "sh -c \"echo pager; trap : INT; trap 'kill $!; exit 3' TERM; sleep 1000 & wait; wait\""
+        for size, number in ((1, signal.SIGTERM), (3000, signal.SIGTERM), (3000, signal.SIGINT)):
+            with self.subTest(size=size, number=number):
+                self.script("".join("UPDATE orders SET text = '%s' WHERE customer = 'ann' AND day = %d;\n" %
+                                    ("x" * size, day) for day in range(1, 61)))
+                at = self.terminal(PAGER=stays)
+                at.run("\\x")
+                at.send("SELECT * FROM orders;\r")
+                at.until("pager")
+                at.process.send_signal(number)  # the shell alone; its pager reads nothing, or has all of it
+                if number == signal.SIGINT:  # it waits for the pager, and would end with it
+                    at.process.send_signal(signal.SIGTERM)
+                self.assertEqual(at.ended(), 143, at.text)
+                at.close()
+
+    def test_a_resized_page_takes_no_processor(self):
+        self.orders(60)
+        del self.env["PAGER"]
+        at = self.terminal(PATH=self.path("none"))
+        at.send("SELECT day FROM orders;\r")
+        at.until("--more--")
+
+        def ticks():
+            with open("/proc/%d/stat" % at.process.pid) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            return int(fields[11]) + int(fields[12])
+
+        before = ticks()
+        at.resize(30, 100)
+        time.sleep(1)
+        self.assertLess(ticks() - before, 30)
+        at.send("q")
+        at.until("shop> ")
 
     def test_pages_without_a_pager(self):
         self.orders(60)

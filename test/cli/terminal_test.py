@@ -5,6 +5,7 @@ errors as JSON. A server in memory is started once; each test has a prefix of it
 """
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -102,6 +103,49 @@ class Lists(Commands):
         tree = self.on_terminal("events", "tree", self.event)
         self.assertEqual([line.split()[:2] for line in tree],
                          [["Placed", "order/a"], ["Paid", "order/b"]])
+
+    def test_json_behind_an_operand_is_the_program_s(self):
+        self.fails(USAGE, "unknown option '--json'", "lock", "run", "x", "echo", "--json")
+        self.assertEqual(self.ok("lock", "run", "--json", "x", "--", "echo", "--json"), "--json\n")
+        code, out, err = self.run_("--json", "lock", "run", "x", "--", self.path("none"))
+        self.assertEqual((code, json.loads(err)["error"]["code"]), (127, "no_program"))
+
+    def answered(self, answer, *args):
+        """Exit code, and what a terminal was asked."""
+        ours, theirs = pty.openpty()
+        process_ = subprocess.Popen([COMMAND, *args], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=self.env)
+        os.close(theirs)
+        asked = b""
+        while b"[y/N] " not in asked:
+            asked += os.read(ours, 1000)
+        os.write(ours, answer)
+        process_.communicate(timeout=WAIT_S)
+        os.close(ours)
+        return process_.returncode, asked.decode()
+
+    def test_what_destroys_asks_on_a_terminal(self):
+        self.ok("table", "create", "doomed", "-k", "id", "-q")
+        self.ok("kv", "set", "a", "1", "-q")
+        self.ok("events", "append", "order/9", "Placed", "-q")
+        self.ok("events", "subscribe", "--name", "reader", "--until-end", "-x", "true")
+        with open(self.path("events.jsonl"), "w") as file:
+            file.write(self.ok("events", "export"))
+        for there, question, *words in (
+                (("table", "show", "doomed"), "This deletes table 'doomed' and everything in it. Go on?", "table", "delete", "doomed"),
+                (("kv", "get", "a"), "This deletes all these keys. Go on?", "kv", "clear"),
+                (("events", "read", "order/9"), "This deletes stream 'order/9' permanently. Go on?", "events", "delete", "order/9"),
+                (("events", "subscription", "reader"), "This deletes subscription 'reader' permanently. Go on?", "events", "forget", "reader"),
+                (None, "This deletes all events of table", "events", "import", "--replace", self.path("events.jsonl"))):
+            with self.subTest(words):
+                look = self.ok(*there) if there else ""
+                self.fails(USAGE, "add --yes to confirm", *words, stdin=subprocess.DEVNULL)
+                code, asked = self.answered(b"n\n", *words)
+                self.assertEqual(code, CONDITION, asked)
+                self.assertIn(question, asked)
+                self.assertEqual(self.ok(*there) if there else "", look)
+                self.assertEqual(self.answered(b"y\n", *words)[0], OK)
+                if there:
+                    self.assertNotEqual(self.run_(*there)[1], look)
 
     def test_what_failed_is_listed(self):
         self.ok("outbox", "emit", "t", "{}", "-q")

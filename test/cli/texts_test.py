@@ -84,11 +84,48 @@ class Help(Commands):
             code = re.findall(r"CLI_\w+ = (\d+)[, ]", file.read().split("enum { CLI_SIGNAL")[0])
         self.assertEqual(re.findall(r"(?m)^  (\d+)  ", self.ok("help", "exit-codes")), code)
 
-    def test_a_closed_pipe_is_no_success(self):
+    def test_a_full_device_is_no_success(self):
         done = subprocess.run(["sh", "-c", '"$0" --help >/dev/full', COMMAND], capture_output=True, text=True,
                               timeout=WAIT_S)
         self.assertEqual((done.returncode, done.stderr),
-                         (FAILED, "holdfast: cannot write to standard output\n"))
+                         (FAILED, "holdfast: cannot write to standard output: No space left on device\n"))
+
+
+class Errors(Commands):
+    """With --json every error is a line of JSON: of every command."""
+
+    def parsed(self, words, *more):
+        code, _, err = self.run_(*words, *more, stdin=subprocess.DEVNULL)
+        lines = [json.loads(line) for line in err.splitlines()]
+        self.assertTrue(all(set(line) <= {"error", "notice"} for line in lines), err)
+        if code and words != ["doctor"]:  # whose findings are its output
+            self.assertEqual(lines[-1]["error"]["command"], " ".join(words))
+            self.assertTrue(lines[-1]["error"]["code"])
+        return code
+
+    def test_of_options_and_operands_that_are_none(self):
+        for name in commands():
+            words = name.split()
+            with self.subTest(name):
+                self.assertEqual(self.parsed(words, "--json", "--no-such-option"), USAGE)
+                self.assertEqual(self.parsed(words, "--no-such-option", "--json"), USAGE)
+                if "..." not in self.ok(*words, "--help").splitlines()[0]:
+                    self.assertEqual(self.parsed(words, "--json", *["x"] * 9), USAGE)
+
+    def without(self, db):
+        for name in commands():
+            words = name.split()
+            text = self.ok(*words, "--help")
+            needed = [word for word in re.sub(r"\[.*?\]", "", text.splitlines()[0]).split()[2 + len(words):] if word.isupper()]
+            if "--db URL" in text:
+                with self.subTest(name):
+                    self.parsed(words, "--json", "--db", db, *["x"] * len(needed))
+
+    def test_of_a_server_that_is_not_there(self):
+        self.without(process.NOBODY)
+
+    def test_of_a_directory_that_is_not_there(self):
+        self.without("embedded:" + self.path("none/at/all"))
 
 
 class Manual(Commands):
@@ -345,7 +382,7 @@ class Completion(Commands):
         self.assertEqual(complete("serve --sync ", "serve", "--sync", ""), {"full", "batch", "none"})
         self.assertEqual(complete("serve --sync=b", "serve", "--sync", "=", "b"), {"batch"})
         self.assertEqual(complete("serve --sync=", "serve", "--sync", "="), {"full", "batch", "none"})
-        self.assertEqual(complete("serve --in", "serve", "--in"), {"--in-memory", "--input", "--insecure-any-key"})
+        self.assertEqual(complete("serve --in", "serve", "--in"), {"--in-memory", "--init", "--input", "--insecure-any-key"})
         self.assertEqual(complete("serve --db-path f", "serve", "--db-path", "f"), {"folder"})
         self.assertEqual(complete("serve --tls-cert f", "serve", "--tls-cert", "f"), {"folder", "file.pem"})
         self.assertEqual(complete("serve --tls-cert=f", "serve", "--tls-cert", "=", "f"), {"folder", "file.pem"})

@@ -1,5 +1,5 @@
 /* cli/time_arg_test.c: moments as they are typed. */
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/time_arg.h"
 #include "test.h"
 
 TEST(when, times)

@@ -677,6 +677,17 @@ class Errors(Transfers):
         exact = dumps({"id": {"S": "x"}, "n": {"N": "1"}, "v": {"S": "v" * (ITEM_MAX - 7)}})
         self.ok("import", self.source(exact), "-q")  # 2 + 1, 1 + 2 and 1 bytes are those of names, key and number
 
+    def test_the_first_bad_line_is_reported(self):
+        """Chunks are parsed at the same time: the first line of the second chunk is seen before the last ones of
+        the first."""
+        good, bad = 6000, 20000  # chunks have 256 KiB, which is about 7,300 of these
+        lines = ['{"id":{"S":"%06d"},"n":{"N":"1"}}' % i for i in range(good)]
+        path = write(self.path("things.jsonl"), "\n".join(lines + ["{]" + "x" * 30] * bad) + "\n")
+        for parallel in ("8", "2", "1"):
+            err = self.fails(USAGE, "things.jsonl:%d: " % (good + 1), "import", path, "--parallel", parallel, "-q")
+            self.assertIn("%d items are stored" % good, err)
+            os.unlink(path + ".import-state")
+
     def test_skip(self):
         path = self.source("nonsense")
         code, out, err = self.run_("import", path, "--on-error", "skip", "--json")
@@ -858,6 +869,19 @@ class Errors(Transfers):
         write(path, "".join('{"id":"k%d","n":1}\n' % i for i in range(3000)))
         code, out, err = self.run_("import", path, "--rate", "2000", "--state", "/proc/nothing")
         self.assertEqual((code, len(err.splitlines())), (0, 1), err)
+
+    def test_hidden_files_of_a_directory(self):
+        os.mkdir(self.path("files"))
+        for name in ("orders.jsonl", ".hidden.jsonl", "._orders.jsonl", ".DS_Store", "._orders.schema.json"):
+            with open(self.path("files/" + name), "w") as file:
+                file.write('{"id":"a"}\n' if name in ("orders.jsonl", ".hidden.jsonl") else "\x00\x05\x16\x07\n")
+        self.ok("table", "create", "orders", "-k", "id", "-q")
+        code, out, err = self.run_("import", self.path("files"))
+        self.assertEqual(code, 0, err)
+        self.assertIn(".hidden.jsonl is left out, as its name begins with a dot", err)
+        self.assertNotIn("._", err)
+        self.assertEqual(self.ok("table", "ls"), "orders\nthings\n")
+        self.assertEqual(self.ok("scan", "orders"), '{"id":"a"}\n')
 
     def test_directory_with_an_export_that_is_not_complete(self):
         os.mkdir(self.path("d"))

@@ -552,7 +552,7 @@ static bool round_of(struct worker *w, const struct plan *plan, bool *unlucky)
     chaos_play(w->rig.chaos, &(struct chaos_script){.len = 0});
     good = known_is_there(w, db) && good;
     hf_db_close(db);
-    if (!chaos_quiet(w->rig.chaos, 10000))
+    if (!chaos_quiet(w->rig.chaos, 30000))
         good = complain(w, "(8) a connection is left");
     if (!judge_effect(w)) { /* (1) (2) (3): no excuse */
         *unlucky = false;

@@ -12,6 +12,7 @@ struct source_mock {
     struct mock mock;
     atomic_int given;
     atomic_int delay_ms;
+    atomic_bool held; /* no answer comes until it is not */
     atomic_int status;
     atomic_int life_s;
 };
@@ -22,6 +23,8 @@ static void numbered(void *user, const struct mock_request *request, struct mock
     char key[32];
 
     (void)request;
+    for (int ms = 0; ms < 60000 && atomic_load(&mock->held); ms++)
+        usleep(1000);
     answer->delay_ms = atomic_load(&mock->delay_ms);
     answer->status = atomic_load(&mock->status);
     if (answer->status)
@@ -54,7 +57,7 @@ struct asker {
     uint32_t timeout_ms;
     enum hf_status status;
     bool may_retry;
-    int64_t took_ms;
+    atomic_bool ended;
     char key[64];
     _Atomic(struct hf_scope *) scope;
 };
@@ -63,16 +66,14 @@ static void *ask(void *user)
 {
     struct asker *asker = user;
     struct hf_scope *s = hf_scope_new(&asker->a->env);
-    int64_t began;
 
     hf_scope_timeout_ms(s, asker->timeout_ms);
     atomic_store(&asker->scope, s);
-    began = real_ms();
     asker->status = aws_get_in(asker->a, s, asker->key);
-    asker->took_ms = real_ms() - began;
     asker->may_retry = hf_scope_error(s)->may_retry;
     atomic_store(&asker->scope, NULL);
     hf_scope_free(s);
+    atomic_store(&asker->ended, true);
     return NULL;
 }
 
@@ -95,6 +96,15 @@ static void ask_all(struct aws *a, struct asker *askers, size_t len)
         ask_start(&askers[i], a);
     for (size_t i = 0; i < len; i++)
         pthread_join(askers[i].thread, NULL);
+}
+
+static int ended_count(const struct asker *askers, size_t len)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < len; i++)
+        count += atomic_load(&askers[i].ended);
+    return count;
 }
 
 TEST(threads, that_have_no_keys_wait_for_one_that_fetches_them) /* (1) */
@@ -124,14 +134,20 @@ TEST(threads, go_on_with_valid_keys_while_one_refreshes)
     source_open(t, &a, &mock);
     CHECK_STR("AKID1", aws_key(&a));
     aws_advance_s(&a, 3600 - 290);
-    atomic_store(&mock.delay_ms, 1000);
-    ask_all(&a, askers, THREADS);
+    atomic_store(&mock.held, true);
+    for (int i = 0; i < THREADS; i++)
+        ask_start(&askers[i], &a);
+    while (ended_count(askers, THREADS) <
+           THREADS - 1) /* all but who refreshes, without its answer */
+        usleep(1000);
+    atomic_store(&mock.held, false);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(askers[i].thread, NULL);
     for (int i = 0; i < THREADS; i++) {
         bool is_new = strcmp(askers[i].key, "AKID2") == 0;
 
         CHECK_OK(askers[i].status);
         CHECK(is_new || strcmp(askers[i].key, "AKID1") == 0);
-        CHECK(is_new || askers[i].took_ms < 800);
         refreshed += is_new;
     }
     CHECK_INT(1, refreshed);
@@ -162,7 +178,6 @@ TEST(threads, that_waited_for_a_failure_fail_with_it)
     struct asker askers[THREADS] = {{.timeout_ms = 0}};
     struct aws a;
     struct source_mock mock;
-    int64_t began = real_ms();
 
     source_open(t, &a, &mock);
     atomic_store(&mock.delay_ms, 100);
@@ -174,7 +189,6 @@ TEST(threads, that_waited_for_a_failure_fail_with_it)
     }
     /* One had three attempts; a straggler may have started over. */
     CHECK(atomic_load(&mock.mock.requests) <= 6);
-    CHECK(real_ms() - began < 3000);
     /* While the old ones are valid, nobody fails. */
     atomic_store(&mock.status, 0);
     CHECK_STR("AKID1", aws_key(&a));
@@ -196,7 +210,7 @@ TEST(threads, wait_no_longer_than_their_own_scope_allows) /* (2) (4) */
     struct source_mock mock;
 
     source_open(t, &a, &mock);
-    atomic_store(&mock.delay_ms, 1000);
+    atomic_store(&mock.held, true);
     ask_start(&slow, &a);
     is_asked(&mock);
     ask_start(&hasty, &a);
@@ -206,12 +220,11 @@ TEST(threads, wait_no_longer_than_their_own_scope_allows) /* (2) (4) */
     usleep(100 * 1000); /* it waits now */
     hf_scope_cancel(atomic_load(&canceled.scope));
     pthread_join(canceled.thread, NULL);
-    pthread_join(hasty.thread, NULL);
+    pthread_join(hasty.thread, NULL); /* both without an answer */
+    atomic_store(&mock.held, false);
     pthread_join(slow.thread, NULL);
     CHECK_STATUS(HF_TIMEOUT, hasty.status);
-    CHECK(hasty.took_ms < 800);
     CHECK_STATUS(HF_CANCELED, canceled.status);
-    CHECK(canceled.took_ms < 800);
     CHECK_OK(slow.status);
     CHECK_INT(1, atomic_load(&mock.mock.requests));
     source_close(&mock);
@@ -225,11 +238,12 @@ TEST(threads, take_over_from_a_refresher_that_has_no_time)
     struct source_mock mock;
 
     source_open(t, &a, &mock);
-    atomic_store(&mock.delay_ms, 1000);
+    atomic_store(&mock.held, true);
     ask_start(&hasty, &a);
     is_asked(&mock);
     ask_start(&patient, &a);
     pthread_join(hasty.thread, NULL);
+    atomic_store(&mock.held, false);
     pthread_join(patient.thread, NULL);
     CHECK_STATUS(HF_TIMEOUT, hasty.status);
     CHECK_OK(patient.status);
@@ -239,18 +253,21 @@ TEST(threads, take_over_from_a_refresher_that_has_no_time)
 /* (3) */
 TEST(threads, spend_half_of_their_time_on_a_refresh_that_can_wait)
 {
-    struct asker asker = {.timeout_ms = 3000};
+    struct asker asker = {.timeout_ms = 6000};
     struct aws a;
     struct source_mock mock;
+    int64_t began, took_ms;
 
     source_open(t, &a, &mock);
     CHECK_STR("AKID1", aws_key(&a));
     aws_advance_s(&a, 3600 - 290);
-    atomic_store(&mock.delay_ms, 5000);
+    atomic_store(&mock.delay_ms, 9000);
+    began = real_ms();
     ask_all(&a, &asker, 1);
+    took_ms = real_ms() - began;
     CHECK_OK(asker.status);
     CHECK_STR("AKID1", hf_str_from(asker.key));
-    CHECK(asker.took_ms >= 1250 && asker.took_ms < 2750);
+    CHECK(took_ms >= 2750 && took_ms < 5900);
     source_close(&mock);
 }
 
@@ -261,7 +278,7 @@ struct runner {
     struct source_mock *mock;
     pthread_t thread;
     atomic_bool *stop;
-    int got;
+    atomic_int got;
     int none;
     int stale;
 };
@@ -280,15 +297,26 @@ static void *run(void *user)
             runner->none++;
             continue;
         }
-        runner->got++;
+        atomic_fetch_add(&runner->got, 1);
         /* With a life of 400 s and steps of 50 s, keys are at most four renewals behind. */
         if (strtol(key + 4, NULL, 10) + 4 < before)
             runner->stale++;
-        if (runner->got % 64 == 0)
+        if (atomic_load(&runner->got) % 64 == 0)
             hf__credentials_refused(runner->a->credentials, hf_str_from(key));
     }
     hf_scope_free(s);
     return NULL;
+}
+
+/* Each has got keys once more, unless it does not get any at all. */
+static void runners_go_on(struct runner *runners, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        int before = atomic_load(&runners[i].got);
+
+        for (int ms = 0; ms < 10000 && atomic_load(&runners[i].got) == before; ms++)
+            usleep(1000);
+    }
 }
 
 TEST(threads, outlive_keys_that_expire_as_they_run)
@@ -309,13 +337,14 @@ TEST(threads, outlive_keys_that_expire_as_they_run)
     for (int i = 0; i < 40; i++) {
         usleep(15 * 1000);
         aws_advance_s(&a, 50);
+        runners_go_on(runners, ARRAY_LEN(runners));
     }
     atomic_store(&stop, true);
     for (size_t i = 0; i < ARRAY_LEN(runners); i++) {
         pthread_join(runners[i].thread, NULL);
         CHECK_INT(0, runners[i].none);
         CHECK_INT(0, runners[i].stale);
-        got += runners[i].got;
+        got += atomic_load(&runners[i].got);
     }
     CHECK(got > 100);
     CHECK(atomic_load(&mock.given) >= 8);

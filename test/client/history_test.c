@@ -318,7 +318,7 @@ static void end_history(struct history *h, long fates[4], long *happened)
     for (size_t i = 0; i < CLIENTS; i++)
         pthread_join(h->clients[i].thread, NULL);
     hf_db_close(h->db);
-    CHECK(chaos_quiet(h->rig.chaos, 5000));
+    CHECK(chaos_quiet(h->rig.chaos, 30000));
     take_stream(h);
     for (size_t i = 0; i < WRITES_MAX; i++) {
         judge_write(h, i);

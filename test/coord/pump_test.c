@@ -296,6 +296,9 @@ TEST(pump, a_stop_is_bounded_and_who_is_left_ends_later)
     atomic_store(&stage.shut, 1);
     hf__pump_wake(stage.pump);
     wait_for(&stage.within, 1);
+    hf__pump_end(stage.pump);
+    for (int64_t end = now_ms() + PATIENCE_MS; hf__pump_left(stage.pump) > 1; sleep_ms(1))
+        CHECK(now_ms() < end); /* the others end, however long that takes here */
     begin_ms = now_ms();
     CHECK_INT(1, hf__pump_stop(stage.pump, 50000));
     CHECK(now_ms() - begin_ms >= 49);

@@ -100,6 +100,11 @@ TEST(db, an_error_names_its_table)
     const struct hf_transact_write actions[] = {{.update = &update}};
     struct hf_transact_write_items all = {.actions = actions, .actions_len = 1};
     struct hf_list_tables list = {.limit = 1000};
+    struct hf_execute_statement statement = {
+        .statement = HF_STR("SELECT * FROM \"no.where\".\"by\" WHERE pk = 'a'")};
+    const struct hf_transact_statement statements[] = {
+        {.statement = HF_STR("DELETE FROM gone WHERE pk = 'a'")}};
+    struct hf_execute_transaction together = {.statements = statements, .statements_len = 1};
     struct hf_get_item_result got;
 
     CHECK_STATUS(HF_NOT_FOUND, hf_get_item(w.scope, w.db, &get, &got));
@@ -111,6 +116,15 @@ TEST(db, an_error_names_its_table)
               hf_str_from(hf_scope_error_text(w.scope)));
     CHECK_STATUS(HF_NOT_FOUND, hf_transact_write_items(w.scope, w.db, &all, NULL));
     CHECK_STR("gone", hf_scope_error(w.scope)->table);
+    CHECK_STATUS(HF_NOT_FOUND, hf_execute_statement(w.scope, w.db, &statement, NULL));
+    CHECK_STR("no.where", hf_scope_error(w.scope)->table);
+    CHECK_STR("Requested resource not found: table no.where",
+              hf_str_from(hf_scope_error_text(w.scope)));
+    CHECK_STATUS(HF_TX_CANCELED, hf_execute_transaction(w.scope, w.db, &together, NULL));
+    CHECK_STR("gone", hf_scope_error(w.scope)->table);
+    statement.statement = HF_STR("SELECT * FROM \"no");
+    CHECK_STATUS(HF_INVALID, hf_execute_statement(w.scope, w.db, &statement, NULL));
+    CHECK(!hf_scope_error(w.scope)->table.ptr);
     CHECK_STATUS(HF_INVALID, hf_list_tables(w.scope, w.db, &list, NULL));
     CHECK(!hf_scope_error(w.scope)->table.ptr);
     CHECK_STR(hf_scope_error_text(w.scope), hf_scope_error(w.scope)->message);

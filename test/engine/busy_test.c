@@ -9,7 +9,7 @@
 #include "store/private.h"
 #include "store/store.h"
 
-enum { PATIENCE_MS = 3000 };
+enum { PATIENCE_MS = 30000 };
 
 /* A store in memory whose first step onto an item, once armed, waits. */
 struct slow {

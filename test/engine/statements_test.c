@@ -146,6 +146,38 @@ TEST(statements, a_token_of_another_database_is_none)
     world_close(&w);
 }
 
+/* Whoever asks for a next page wants to read. No token is one of a write. */
+TEST(statements, a_write_has_no_next_page)
+{
+    static const char *const writes[] = {
+        "DELETE FROM tab WHERE pk = 'a' AND sk = 1",
+        "UPDATE tab SET v = 7 WHERE pk = 'a' AND sk = 1",
+        "INSERT INTO tab VALUE {'pk': 'new', 'sk': 1}",
+    };
+    struct world w = open_with_items(t, "memory:");
+    struct hf_str tokens[] = {first_page(&w), HF_STR("AAAA"), HF_STR("x")};
+    struct hf_execute_statement_result result;
+    struct hf_execute_statement all = {.statement = HF_STR("SELECT * FROM tab")};
+    size_t before;
+
+    CHECK_OK(hf_execute_statement(w.scope, w.db, &all, &result));
+    before = result.items_len;
+    for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(tokens); j++) {
+            const struct hf_execute_statement request = {.statement = hf_str_from(writes[i]),
+                                                         .next_token = tokens[j]};
+
+            CHECK_STATUS(HF_INVALID, hf_execute_statement(w.scope, w.db, &request, &result));
+            CHECK_STR("NextToken does not match request", hf_scope_error(w.scope)->message);
+        }
+    }
+    CHECK_OK(hf_execute_statement(w.scope, w.db, &all, &result));
+    CHECK_INT(before, result.items_len);
+    for (size_t i = 0; i < result.items_len; i++)
+        CHECK(!hf_item_get(result.items[i], HF_STR("v")).ptr);
+    world_close(&w);
+}
+
 /* A page that ended at an item goes on behind it, though the item is gone. */
 TEST(statements, a_page_goes_on_behind_an_item_that_was_deleted)
 {

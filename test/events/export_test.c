@@ -508,6 +508,11 @@ KIT_TEST_TX(export, bad_lines_are_named)
          "line 2: id \"5\" is already used by another event: version 4 of stream "
          "\"d/s\"",
          HF_DUPLICATE, 1},
+        {"{\"domain\":\"d\",\"stream\":\"s\",\"id\":\"5\",\"type\":\"t\",\"version\":9}\n",
+         "line 1: id \"5\" is already used by another event: version 4 of stream "
+         "\"d/s\"",
+         HF_DUPLICATE,
+         0}, /* alone: the append of it is one that was repeated, at another version */
         {GOOD("6") "{\"domain\":\"other\",\"id\":\"5\",\"type\":\"t\"}\n",
          "line 2: id \"5\" is already used by another event: version 4 of stream "
          "\"d/s\"",

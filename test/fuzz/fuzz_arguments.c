@@ -61,6 +61,8 @@ static const struct options_table *const tables[] = {
     &hf__outbox_retry_options,
     &hf__outbox_discard_options,
     &hf__outbox_stats_options,
+    &hf__outbox_pause_options,
+    &hf__outbox_resume_options,
     &hf__outbox_cleanup_options,
     &hf__outbox_replay_options,
     &hf__outbox_drain_options,

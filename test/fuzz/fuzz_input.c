@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "cli/events/events_line.h"
-#include "cli/frame/json.h"
-#include "cli/frame/options.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/options.h"
+#include "cli/frame/options/time_arg.h"
+#include "cli/frame/output/json.h"
 #include "cli/serve/keys.h"
 #include "cli/table/table_file.h"
 #include "files.h"

@@ -2,7 +2,7 @@
  * test/fuzz/fuzz_outbox.c: lines that `outbox import` reads: of our own, CloudEvents, and rows of
  * the tables of other libraries.
  *
- * The first byte says which of the four forms it is, the rest is the line.
+ * The first byte says which of the five forms it is, the rest is the line.
  *
  *  - It is read, or refused with a sentence.
  *  - What is read is an event: its texts and its payload can be read to their ends, its headers are
@@ -14,7 +14,7 @@
 #include "cli/outbox/outbox_line.h"
 #include "files.h"
 
-enum { FORMS = OUTBOX_LINE_EXCALIBUR + 1 };
+enum { FORMS = OUTBOX_LINE_EXCALIBUR_DATA + 1 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

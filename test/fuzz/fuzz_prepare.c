@@ -58,7 +58,7 @@ static enum hf_status prepare(struct hf_scope *s, struct hf__expr_cache *cache, 
     case HF_OP_BATCH_GET_ITEM:
         return hf__prepare_batch_get_item(s, cache, request, &reads);
     case HF_OP_BATCH_WRITE_ITEM:
-        return hf__prepare_batch_write_item(s, request);
+        return hf__prepare_batch_write_item(s, request, NULL);
     case HF_OP_TRANSACT_WRITE_ITEMS:
         return hf__prepare_transact_write_items(s, cache, request, &actions);
     case HF_OP_TRANSACT_GET_ITEMS:

@@ -5,6 +5,8 @@
  */
 #include "help.h"
 
+#include "http/curl.h"
+
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -328,6 +330,7 @@ TEST(transport_end, another_thread_cancels)
 typedef int resolve_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
 static atomic_int resolving;
+static atomic_bool resolve_on; /* those who resolve the slow name may end */
 
 __attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
                                                        const struct addrinfo *hints,
@@ -338,7 +341,8 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *node, const c
 
     if (node && strcmp(node, "slow.invalid") == 0) {
         atomic_fetch_add(&resolving, 1);
-        sleep_ms(700);
+        for (int ms = 0; ms < 60000 && !atomic_load(&resolve_on); ms += 5)
+            sleep_ms(5);
         atomic_fetch_sub(&resolving, 1);
         return EAI_NONAME;
     }
@@ -381,6 +385,7 @@ TEST(transport_end, a_name_that_nobody_knows)
 /* libcurl's threads free what they have, behind our function. */
 static void wait_for_resolvers(void)
 {
+    atomic_store(&resolve_on, true);
     while (atomic_load(&resolving) > 0)
         sleep_ms(5);
     sleep_ms(20);
@@ -404,11 +409,42 @@ TEST(transport_end, a_name_that_takes_long)
     connect.connect_ms = connect.ms = 120;
     timeout.status = connect.status = HF_IO;
     connect.text = "no connection to http://slow.invalid within 120 ms";
+    atomic_store(&resolve_on, false);
     check_ending(t, &deadline);
     CHECK(atomic_load(&resolving) > 0); /* or the name did not take long */
     check_ending(t, &timeout);
     check_ending(t, &cancel);
     check_ending(t, &connect);
+    wait_for_resolvers();
+}
+
+/* As if this thread had not been allowed to run for a while. */
+static CURLMcode poll_late(CURLM *multi, struct curl_waitfd *more, unsigned more_len, int ms,
+                           int *ready)
+{
+    (void)multi, (void)more, (void)more_len, (void)ready;
+    sleep_ms(ms + 100);
+    return CURLM_OK;
+}
+
+/* libcurl's limit is over as well when we come to look: it is the deadline's error all the same. */
+TEST(transport_end, a_deadline_that_is_noticed_late)
+{
+    const struct ending deadline = {.serve = peer_echo,
+                                    .origin = "http://slow.invalid",
+                                    .connect_ms = 5000,
+                                    .deadline_ms = 30,
+                                    .status = HF_TIMEOUT};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct curl_calls calls;
+
+    CHECK_OK(hf__curl_load(s));
+    calls = hf__curl;
+    atomic_store(&resolve_on, false);
+    hf__curl.multi_poll = poll_late;
+    (void)end_once(t, &deadline);
+    hf__curl = calls;
+    hf_scope_free(s);
     wait_for_resolvers();
 }
 

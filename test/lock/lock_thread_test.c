@@ -13,7 +13,7 @@
 #include "lock/lock.h"
 #include "test.h"
 
-enum { PATIENCE_MS = 10000, THREADS = 4, ROUNDS = 25 };
+enum { PATIENCE_MS = 60000, THREADS = 4, ROUNDS = 25 };
 
 struct real {
     struct hf_scope *s;
@@ -47,9 +47,10 @@ TEST(lock_thread, a_thread_renews)
     struct hf_lock_info before, after;
     struct hf_lock *lock;
 
-    CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("job"),
-                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 20),
-                             &lock));
+    CHECK_OK(
+        hf_lock_acquire(r.s, r.locks, HF_STR("job"),
+                        HF_OPTIONS(hf_lock_options, .lease_ms = PATIENCE_MS, .heartbeat_ms = 20),
+                        &lock));
     CHECK_OK(hf_lock_inspect(r.s, r.locks, HF_STR("job"), &before));
     for (int i = 0; i < PATIENCE_MS; i++) {
         CHECK_OK(hf_lock_inspect(r.s, r.locks, HF_STR("job"), &after));
@@ -136,8 +137,8 @@ TEST(lock_thread, loss_is_told_by_a_thread)
     struct hf_lock *first, *second;
 
     CHECK_OK(hf_lock_acquire(r.s, r.locks, HF_STR("one"),
-                             HF_OPTIONS(hf_lock_options, .lease_ms = 2000, .heartbeat_ms = 20,
-                                        .on_lost = hear_lost, .user = &stolen),
+                             HF_OPTIONS(hf_lock_options, .lease_ms = PATIENCE_MS,
+                                        .heartbeat_ms = 20, .on_lost = hear_lost, .user = &stolen),
                              &first));
     CHECK_OK(hf_lock_break(r.s, r.locks, HF_STR("one"), hf_str_of(NULL, 0), NULL));
     CHECK(hears(&r, &stolen.lost)); /* and it was released in there */

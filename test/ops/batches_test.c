@@ -42,10 +42,10 @@ TEST(batches, there_is_something_to_get)
             hf__prepare_batch_get_item(s, NULL, &get, &out));
     write.tables = &no_writes;
     REFUSED("The requestItems parameter is required for BatchWriteItem",
-            hf__prepare_batch_write_item(s, &write));
+            hf__prepare_batch_write_item(s, &write, NULL));
     hf__scope_set_wording(s, HF__WORDING_2026);
     REFUSED(ONE "Value at 'RequestItems' " FAILED LEAST(1),
-            hf__prepare_batch_write_item(s, &write));
+            hf__prepare_batch_write_item(s, &write, NULL));
     hf_scope_free(s);
 }
 
@@ -141,7 +141,7 @@ TEST(batches, names_of_tables)
 
     REFUSED(ONE "Value '{bad!name=[WriteRequest(putRequest=PutRequest(item={a=AttributeValue(N)}), "
                 "deleteRequest=null)]}' at 'requestItems' " FAILED MAP_KEYS,
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     REFUSED(
         ONE
         "Value '{\"ab\":{\"Keys\":[{\"a\":{\"N\":\"0\"}}]}}' at 'requestItems' " FAILED MAP_KEYS,
@@ -152,7 +152,7 @@ TEST(batches, names_of_tables)
     request.return_capacity = get.return_capacity; /* here the name gives way */
     REFUSED(ONE "Value 'hi' at 'returnConsumedCapacity' " FAILED
                 "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]",
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     hf_scope_free(s);
 }
 
@@ -166,22 +166,22 @@ TEST(batches, twenty_five_writes_and_no_more)
 
     for (size_t i = 0; i < 26; i++)
         writes[i] = (struct hf_write_request){.del = &del};
-    CHECK_OK(hf__prepare_batch_write_item(s, &request));
+    CHECK_OK(hf__prepare_batch_write_item(s, &request, NULL));
     request.tables_len = 2;
     REFUSED("Too many items requested for the BatchWriteItem call",
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     request.tables_len = 1;
     tables[0].writes_len = 26;
-    CHECK_STATUS(HF_INVALID, hf__prepare_batch_write_item(s, &request));
+    CHECK_STATUS(HF_INVALID, hf__prepare_batch_write_item(s, &request, NULL));
     CHECK(strncmp(hf_scope_error_text(s), ONE "Value '{abc=[WriteRequest(", 55) == 0);
     CHECK(strstr(hf_scope_error_text(s), "]}' at 'requestItems' " FAILED MAP_VALUE));
     tables[0].writes_len = 0;
     REFUSED(ONE "Value '{abc=[]}' at 'requestItems' " FAILED MAP_VALUE,
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     hf__scope_set_wording(s, HF__WORDING_2026);
     tables[0].writes_len = 26;
     REFUSED(ONE "Value at 'RequestItems.abc.member' " FAILED MOST(25),
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     hf_scope_free(s);
 }
 
@@ -194,24 +194,24 @@ TEST(batches, every_write_is_checked)
     const struct hf_table_writes table = {HF_STR("abc"), writes, 2};
     const struct hf_batch_write_item request = {.tables = &table, .tables_len = 1};
 
-    CHECK_OK(hf__prepare_batch_write_item(s, &request));
+    CHECK_OK(hf__prepare_batch_write_item(s, &request, NULL));
     put.item = HF_ITEM(s, HF_S("a", repeated(s, 'x', ITEM_SIZE_MAX)));
     REFUSED("Item size has exceeded the maximum allowed size",
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     put.item = HF_ITEM(s, HF_N("a", 1));
     del.key = spoiled(s, NO_TYPE, "a");
-    REFUSED(NO_TYPE, hf__prepare_batch_write_item(s, &request));
+    REFUSED(NO_TYPE, hf__prepare_batch_write_item(s, &request, NULL));
     writes[1].put = &put; /* both */
     REFUSED("Supplied AttributeValue has more than one datatypes set, must contain exactly one of "
             "the supported datatypes",
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     writes[1] = (struct hf_write_request){.put = NULL}; /* neither */
     REFUSED("Supplied AttributeValue has more than one datatypes set, must contain exactly one of "
             "the supported datatypes",
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     put.item.ptr = NULL;
     REFUSED(ONE "Value null at 'requestItems.abc.member.1.member.putRequest.item' " FAILED NOT_NULL,
-            hf__prepare_batch_write_item(s, &request));
+            hf__prepare_batch_write_item(s, &request, NULL));
     hf_scope_free(s);
 }
 
@@ -223,7 +223,7 @@ TEST(batches, any_allocation_may_fail)
     struct hf_batch_get_item get = {.tables = &reads, .tables_len = 1};
     struct prepared_read *out;
 
-    SWEEP(HF_INVALID, , hf__prepare_batch_write_item(s, &write));
+    SWEEP(HF_INVALID, , hf__prepare_batch_write_item(s, &write, NULL));
     SWEEP(HF_OK,
           (reads = (struct hf_table_gets){.table = HF_STR("abc"),
                                           .keys = keys_of(s),

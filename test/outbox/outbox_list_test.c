@@ -597,8 +597,19 @@ KIT_TEST(outbox_admin, the_history_is_replayed)
     CHECK_OK(
         hf_outbox_replay(k->scope, outbox, HF_OPTIONS(hf_event_list_options, .limit = 3), &done));
     CHECK_INT(3, done);
+    /* Those that wait already count for the limit: pages of the history can be replayed. */
+    CHECK_OK(
+        hf_outbox_replay(k->scope, outbox, HF_OPTIONS(hf_event_list_options, .limit = 3), &done));
+    CHECK_INT(0, done);
+    CHECK_OK(hf_outbox_history(k->scope, outbox,
+                               HF_OPTIONS(hf_event_list_options, .limit = 3, .oldest_first = true),
+                               &again));
+    CHECK_OK(hf_outbox_replay(k->scope, outbox,
+                              HF_OPTIONS(hf_event_list_options, .limit = 2, .after = again.next),
+                              &done));
+    CHECK_INT(2, done);
     CHECK_OK(hf_outbox_replay(k->scope, outbox, NULL, &done));
-    CHECK_INT(5, done);
+    CHECK_INT(3, done);
     again = pending(k, outbox);
     CHECK_INT(8, again.events_len);
     for (size_t i = 0; i < 8; i++) {

@@ -92,6 +92,15 @@ static void ended(const struct hf_record_info *record, enum hf_record_outcome ou
         write_line(user, 'd', record);
 }
 
+static void complain(const struct hf_scope *s, const char *what)
+{
+    const struct hf_error *error = hf_scope_error(s);
+
+    fprintf(stderr, "child: %s: %s: %s (operation %.*s, %d, %d)\n", what,
+            hf_status_name(error->status), hf_scope_error_text(s), HF_FMT(error->operation),
+            error->may_retry, error->may_have_happened);
+}
+
 static int child_main(const char *url)
 {
     struct hf_scope *s = hf_scope_new(NULL);
@@ -107,12 +116,12 @@ static int child_main(const char *url)
                                      .workers = WORKERS, .max_retries = 20, .backoff_ms = 10,
                                      .backoff_max_ms = 200, .on_ended = ended, .user = &child),
                           &processor) != HF_OK) {
-        fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+        complain(s, child.ledger < 0 ? "it has no ledger" : "cannot begin");
         return 2;
     }
     status = hf_processor_run(s, processor, work, &child, NULL);
     if (status != HF_OK)
-        fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
+        complain(s, "the run ended");
     hf_processor_close(processor);
     hf_records_close(child.records);
     hf_db_close(child.db);
@@ -164,6 +173,15 @@ static pid_t spawn(struct parent *p)
     return pid;
 }
 
+/* At once: a test that fails beside threads of its own may not come to say why. */
+static void check_ended_well(int status)
+{
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fprintf(stderr, "a child ended by itself: wait status 0x%x\n", (unsigned)status);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(0, WEXITSTATUS(status));
+}
+
 /* True: it had ended by itself, and well. */
 static bool kill_one(pid_t pid)
 {
@@ -172,7 +190,7 @@ static bool kill_one(pid_t pid)
     kill(pid, SIGKILL);
     CHECK_INT(pid, waitpid(pid, &status, 0));
     if (WIFEXITED(status))
-        CHECK_INT(0, WEXITSTATUS(status));
+        check_ended_well(status);
     return WIFEXITED(status);
 }
 
@@ -181,8 +199,7 @@ static void wait_one(pid_t pid)
     int status;
 
     CHECK_INT(pid, waitpid(pid, &status, 0));
-    CHECK(WIFEXITED(status));
-    CHECK_INT(0, WEXITSTATUS(status));
+    check_ended_well(status);
 }
 
 static void put_all(struct parent *p, struct hf_records *records)

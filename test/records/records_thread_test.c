@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "patient.h"
 #include "test.h"
 
 static int64_t now_ms(void)
@@ -38,18 +39,27 @@ struct stage {
     struct hf_records *records;
     atomic_int running, most, begun, slow_done, after_slow;
     int64_t work_ms;
+    int wanted;      /* work goes on until so many have run at once */
+    bool is_patient; /* by patient_begin() */
 };
 
-static void stage_open(struct stage *stage)
+enum { PATIENCE_MS = 60000 }; /* until a test gives up */
+
+static void stage_open_on(struct stage *stage, const struct hf_env *env)
 {
     struct hf_db *inner;
 
     memset(stage, 0, sizeof(*stage));
-    stage->s = hf_scope_new(NULL);
+    stage->s = hf_scope_new(env);
     CHECK_OK(hf_open(stage->s, HF_STR("memory:"),
                      HF_OPTIONS(hf_engine_options, .no_upkeep_thread = true), &inner));
     CHECK_OK(hf_faulty_open(stage->s, inner, &stage->db));
     CHECK_OK(hf_records_open(stage->s, stage->db, NULL, &stage->records));
+}
+
+static void stage_open(struct stage *stage)
+{
+    stage_open_on(stage, NULL);
 }
 
 static void stage_close(struct stage *stage)
@@ -116,7 +126,13 @@ static enum hf_status busy(struct hf_scope *s, const struct hf_record_info *reco
     while (running > most && !atomic_compare_exchange_weak(&stage->most, &most, running))
         ;
     atomic_fetch_add(&stage->begun, 1);
-    sleep_ms(stage->work_ms);
+    for (int64_t end_ms = now_ms() + PATIENCE_MS;
+         atomic_load(&stage->most) < stage->wanted && now_ms() < end_ms;)
+        sleep_ms(1);
+    if (stage->is_patient)
+        patient_sleep_ms(stage->work_ms);
+    else
+        sleep_ms(stage->work_ms);
     atomic_fetch_sub(&stage->running, 1);
     return HF_OK;
 }
@@ -129,7 +145,8 @@ TEST(records_thread, as_many_at_once_as_there_are_workers)
 
     stage_open(&stage);
     put_many(&stage, 0, 40);
-    stage.work_ms = 20;
+    stage.work_ms = 5;
+    stage.wanted = 5;
     processor = PROCESSOR(&stage);
     CHECK_OK(hf_processor_run(stage.s, processor, busy, &stage, &report));
     CHECK_INT(5, atomic_load(&stage.most));
@@ -146,8 +163,8 @@ static enum hf_status one_is_slow(struct hf_scope *s, const struct hf_record_inf
 
     (void)s;
     if (number_of(record) == 7) {
-        for (int i = 0; i < 500 && atomic_load(&stage->begun) < 99; i++)
-            sleep_ms(10);
+        for (int i = 0; i < PATIENCE_MS / 5 && atomic_load(&stage->begun) < 99; i++)
+            sleep_ms(5);
         atomic_store(&stage->slow_done, 1);
     } else {
         atomic_fetch_add(&stage->begun, 1);
@@ -182,9 +199,9 @@ TEST(records_thread, a_run_ends_with_its_last_record)
     stage_open(&stage);
     put_many(&stage, 0, 1);
     stage.work_ms = 250;
-    processor = PROCESSOR(&stage, .poll_ms = 30000);
+    processor = PROCESSOR(&stage, .poll_ms = 10 * PATIENCE_MS);
     CHECK_OK(hf_processor_run(stage.s, processor, busy, &stage, NULL));
-    CHECK(now_ms() - began_ms < 20000);
+    CHECK(now_ms() - began_ms < PATIENCE_MS);
     hf_processor_close(processor);
     stage_close(&stage);
 }
@@ -216,7 +233,7 @@ static void side_start(struct side *side, struct stage *stage, struct hf_process
     *side = (struct side){.processor = processor,
                           .stage = stage,
                           .work = work,
-                          .s = hf_scope_new(NULL)};
+                          .s = hf_scope_new(hf_scope_env(stage->s))};
     CHECK_INT(0, pthread_create(&side->thread, NULL, side_run, side));
 }
 
@@ -229,20 +246,26 @@ static void side_join(struct side *side)
 /* Nothing is due for a minute: its threads sleep until the run is canceled. */
 TEST(records_thread, an_idle_processor_does_not_poll)
 {
-    struct rusage before, after;
+    enum { POLLING = 15 }; /* waits in a window: slices of 20 ms would be 25 */
+    long waits = POLLING;
     struct stage stage;
     struct side ann;
 
     stage_open(&stage);
     put_many(&stage, 0, 1);
-    side_start(&ann, &stage, PROCESSOR(&stage, .forever = true, .poll_ms = 60000), busy);
+    side_start(&ann, &stage, PROCESSOR(&stage, .forever = true, .poll_ms = 10 * PATIENCE_MS), busy);
     for (int i = 0; i < 30000 && !atomic_load(&stage.begun); i++)
         sleep_ms(1);
-    sleep_ms(500); /* it looks through the index until it shows nothing any more */
-    getrusage(RUSAGE_SELF, &before);
-    sleep_ms(500);
-    getrusage(RUSAGE_SELF, &after);
-    CHECK(after.ru_nvcsw - before.ru_nvcsw < 15); /* slices of 20 ms would be 25 */
+    /* It looks through the index until it shows nothing any more, however long that takes here. */
+    for (int64_t end_ms = now_ms() + PATIENCE_MS; waits >= POLLING && now_ms() < end_ms;) {
+        struct rusage before, after;
+
+        getrusage(RUSAGE_SELF, &before);
+        sleep_ms(500);
+        getrusage(RUSAGE_SELF, &after);
+        waits = after.ru_nvcsw - before.ru_nvcsw;
+    }
+    CHECK(waits < POLLING);
     hf_scope_cancel(ann.s);
     side_join(&ann);
     CHECK_INT(HF_CANCELED, ann.status);
@@ -251,16 +274,23 @@ TEST(records_thread, an_idle_processor_does_not_poll)
     stage_close(&stage);
 }
 
+static void wait_for_begun(struct stage *stage, int count)
+{
+    for (int64_t end_ms = now_ms() + PATIENCE_MS; atomic_load(&stage->begun) < count; sleep_ms(1))
+        CHECK(now_ms() < end_ms);
+}
+
 TEST(records_thread, a_long_attempt_is_renewed)
 {
     struct stage stage;
     struct side ann, ben;
 
-    stage_open(&stage);
+    stage_open_on(&stage, patient_begin());
+    stage.is_patient = true;
     put_many(&stage, 0, 1);
     stage.work_ms = 1700;
     side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 800), busy);
-    sleep_ms(50);
+    wait_for_begun(&stage, 1);
     side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = 800, .poll_ms = 20), busy);
     side_join(&ann);
     side_join(&ben);
@@ -272,6 +302,21 @@ TEST(records_thread, a_long_attempt_is_renewed)
     hf_scope_free(ann.s);
     hf_scope_free(ben.s);
     stage_close(&stage);
+    patient_end();
+}
+
+/* The first one works until another has begun. */
+static enum hf_status until_another(struct hf_scope *s, const struct hf_record_info *record,
+                                    void *user)
+{
+    struct stage *stage = user;
+
+    (void)s, (void)record;
+    if (atomic_fetch_add(&stage->begun, 1) == 0)
+        for (int64_t end_ms = now_ms() + PATIENCE_MS;
+             atomic_load(&stage->begun) < 2 && now_ms() < end_ms;)
+            sleep_ms(1);
+    return HF_OK;
 }
 
 /* One who is stuck is renewed no more; another does it, and he cannot complete it. */
@@ -282,10 +327,10 @@ TEST(records_thread, who_is_stuck_loses_it)
 
     stage_open(&stage);
     put_many(&stage, 0, 1);
-    stage.work_ms = 800;
-    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 100, .stuck_ms = 50), busy);
-    sleep_ms(50);
-    side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = 2000, .poll_ms = 20), busy);
+    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 100, .stuck_ms = 50), until_another);
+    wait_for_begun(&stage, 1);
+    side_start(&ben, &stage, PROCESSOR(&stage, .lease_ms = PATIENCE_MS, .poll_ms = 20),
+               until_another);
     side_join(&ann);
     side_join(&ben);
     CHECK_INT(2, atomic_load(&stage.begun));
@@ -305,7 +350,7 @@ static enum hf_status wait_for_ever(struct hf_scope *s, const struct hf_record_i
     if (record->attempts > 1)
         return HF_OK;
     atomic_fetch_add(&stage->begun, 1);
-    return hf_scope_sleep_ms(s, 60000);
+    return hf_scope_sleep_ms(s, 10 * PATIENCE_MS);
 }
 
 /* Who works on a record that is not his any more is told by his scope. */
@@ -317,12 +362,12 @@ TEST(records_thread, a_lost_claim_cancels_the_work)
 
     stage_open(&stage);
     put_many(&stage, 0, 1);
-    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = 400), wait_for_ever);
-    while (!atomic_load(&stage.begun))
-        sleep_ms(1);
+    side_start(&ann, &stage, PROCESSOR(&stage, .lease_ms = PATIENCE_MS, .heartbeat_ms = 50),
+               wait_for_ever);
+    wait_for_begun(&stage, 1);
     CHECK_OK(hf_records_mark(stage.s, stage.records, HF_STR("account0"), HF_STR("000000")));
     side_join(&ann);
-    CHECK(now_ms() - began_ms < 5000);
+    CHECK(now_ms() - began_ms < PATIENCE_MS);
     CHECK_INT(HF_OK, ann.status);
     CHECK_INT(1, ann.report.metrics.lost);
     CHECK_INT(1, ann.report.metrics.begun);
@@ -342,15 +387,14 @@ TEST(records_thread, cancellation_gives_everything_back)
     stage_open(&stage);
     put_many(&stage, 0, 50);
     side_start(&ann, &stage, PROCESSOR(&stage, .workers = 8), wait_for_ever);
-    while (atomic_load(&stage.begun) < 8)
-        sleep_ms(1);
+    wait_for_begun(&stage, 8);
     CHECK_STATUS(HF_IN_USE,
                  hf_processor_run(stage.s, ann.processor, wait_for_ever, &stage, &report));
     CHECK_ERROR(HF_IN_USE, "the processor is already running", stage.s);
     began_ms = now_ms();
     hf_scope_cancel(ann.s);
     side_join(&ann);
-    CHECK(now_ms() - began_ms < 3000);
+    CHECK(now_ms() - began_ms < PATIENCE_MS);
     CHECK_INT(HF_CANCELED, ann.status);
     CHECK_INT(8, ann.report.metrics.begun);
     CHECK_INT(8, ann.report.metrics.released);
@@ -426,7 +470,8 @@ TEST(records_thread, a_stop_is_bounded)
     CHECK_STATUS(HF_IN_USE, hf_processor_run(stage.s, ann, busy, &stage, NULL));
     CHECK(strstr(hf_scope_error_text(stage.s), "has not returned"));
 
-    bob = PROCESSOR(&stage, .lease_ms = 200, .poll_ms = 20); /* waits for the lease of ann */
+    bob =
+        PROCESSOR(&stage, .lease_ms = PATIENCE_MS, .poll_ms = 20); /* waits for the lease of ann */
     CHECK_OK(hf_processor_run(stage.s, bob, busy, &stage, &report));
     CHECK_INT(1, report.metrics.taken_over);
     CHECK_INT(0, unprocessed(&stage));
@@ -466,10 +511,13 @@ TEST(records_thread, closing_waits_for_who_was_left)
         put_many(&stage, 0, 1);
         d.run = hf_scope_new(NULL);
         processor = PROCESSOR(&stage, .stop_ms = bounded ? 10 : 0);
-        CHECK_INT(0, pthread_create(&thread, NULL, let_go_soon, &d));
+        if (!bounded)
+            CHECK_INT(0, pthread_create(&thread, NULL, let_go_soon, &d));
         CHECK_STATUS(bounded ? HF_TIMEOUT : HF_CANCELED,
                      hf_processor_run(d.run, processor, deaf, &d, NULL));
         CHECK_INT(!bounded, atomic_load(&d.returned));
+        if (bounded)
+            CHECK_INT(0, pthread_create(&thread, NULL, let_go_soon, &d));
         hf_processor_close(processor);
         CHECK_INT(1, atomic_load(&d.returned));
         CHECK_INT(0, unprocessed(&stage));

@@ -118,6 +118,16 @@ static inline void ear_close(struct ear *ear)
     free(ear);
 }
 
+static inline size_t ear_calls(struct ear *ear)
+{
+    size_t calls;
+
+    pthread_mutex_lock(&ear->mutex);
+    calls = ear->calls;
+    pthread_mutex_unlock(&ear->mutex);
+    return calls;
+}
+
 static inline size_t ear_len(struct ear *ear)
 {
     size_t len;

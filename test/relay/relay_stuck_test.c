@@ -11,7 +11,7 @@
 
 #include "relay_kit.h"
 
-enum { LONG_MS = 10000, STUCK_MS = 60, LEASE_MS = 10000, BUCKETS = 2, LUCK = 8 };
+enum { LONG_MS = 60000, STUCK_MS = 60, LEASE_MS = 10 * LONG_MS, BUCKETS = 2, LUCK = 8 };
 
 static atomic_int lines; /* of the log that name the event */
 

@@ -258,6 +258,112 @@ KIT_TEST(relay, paused_it_delivers_nothing_and_keeps_its_buckets)
     close_all(outbox, relay, ear);
 }
 
+/* relay_pause.c (1): two handles, as of two processes: the one that pauses has no relay. */
+KIT_TEST(relay, all_of_an_outbox_pause_and_go_on)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2), *other = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+    struct hf_outbox_pause pause;
+
+    run_for(k, &relay, 1, 200);
+    CHECK_OK(hf_outbox_paused(k->scope, other, &pause));
+    CHECK(!pause.paused);
+    CHECK_OK(hf_outbox_pause(k->scope, other, HF_STR("the shop is down")));
+    CHECK_OK(hf_outbox_pause(k->scope, other, HF_STR("again"))); /* changes nothing */
+    run_for(k, &relay, 1, 6000);
+    emit(k->scope, outbox, "a", 1);
+    run_for(k, &relay, 1, 30000);
+    CHECK_INT(0, ear->len);
+    CHECK(metrics_of(relay).paused);
+    CHECK_INT(2, metrics_of(relay).buckets);
+    CHECK_OK(hf_outbox_paused(k->scope, outbox, &pause));
+    CHECK(pause.paused && pause.since_us > 0);
+    CHECK_STR("the shop is down", pause.why);
+    CHECK_OK(hf_outbox_resume(k->scope, other));
+    CHECK_OK(hf_outbox_resume(k->scope, other));
+    run_for(k, &relay, 1, 6000);
+    CHECK_INT(1, ear->len);
+    CHECK(!metrics_of(relay).paused);
+    hf_outbox_close(other);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, competing_ones_pause_and_go_on)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay;
+
+    CHECK_OK(hf_outbox_pause(k->scope, outbox, HF_STR("")));
+    relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){.competing = true});
+    emit(k->scope, outbox, "a", 1);
+    run_for(k, &relay, 1, 30000);
+    CHECK_INT(0, ear->len);
+    CHECK_OK(hf_outbox_resume(k->scope, outbox));
+    run_for(k, &relay, 1, 6000);
+    CHECK_INT(1, ear->len);
+    CHECK_OK(hf_outbox_pause(k->scope, outbox, HF_STR("")));
+    run_for(k, &relay, 1, 6000);
+    emit(k->scope, outbox, "a", 2);
+    run_for(k, &relay, 1, 6000);
+    CHECK_INT(1, ear->len);
+    close_all(outbox, relay, ear);
+}
+
+static void count_error(const struct hf_error *error, void *user)
+{
+    CHECK(error->status != HF_OK && error->message.len);
+    ++*(int *)user;
+}
+
+/* A competing relay that cannot see whether it is to pause says so, to on_error and in a drain. */
+KIT_TEST(relay, a_competing_one_that_cannot_read_the_mark_says_so)
+{
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    int errors = 0;
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear,
+                                            (struct hf_relay_options){.competing = true,
+                                                                      .stall_ms = 1000,
+                                                                      .on_error = count_error,
+                                                                      .user = &errors});
+
+    emit(k->scope, outbox, "a", 1);
+    kit_fault(k, HF_FAULT_ERROR, "GetItem", 0);
+    run_for(k, &relay, 1, 1500);
+    CHECK_INT(0, ear->len);
+    CHECK(errors > 0);
+    CHECK_STATUS(HF_TIMEOUT, hf_relay_drain(k->scope, relay, NULL));
+    CHECK(strstr(hf_scope_error_text(k->scope), "all relays of this outbox are to pause") != NULL);
+    kit_no_faults(k);
+    run_for(k, &relay, 1, 6000);
+    CHECK_INT(1, ear->len);
+    close_all(outbox, relay, ear);
+}
+
+KIT_TEST(relay, a_relay_that_starts_paused_delivers_nothing)
+{
+    char long_text[HF_EVENT_TEXT_MAX + 1] = {0};
+    struct hf_outbox *outbox = open_outbox(k, 2);
+    struct ear *ear = ear_open(k->scope, 1, false);
+    struct hf_relay *relay = relay_by_turns(k->scope, outbox, ear, (struct hf_relay_options){0});
+
+    memset(long_text, 'x', sizeof(long_text));
+    CHECK_STATUS(HF_INVALID,
+                 hf_outbox_pause(k->scope, outbox, hf_str_of(long_text, sizeof(long_text))));
+    CHECK_OK(hf_outbox_pause(k->scope, outbox, (struct hf_str){0}));
+    emit(k->scope, outbox, "a", 1);
+    run_for(k, &relay, 1, 10000);
+    CHECK_INT(0, ear->len);
+    hf_scope_timeout_ms(k->scope, 100);
+    CHECK_OK(hf_outbox_resume(k->scope, outbox));
+    hf_scope_timeout_ms(k->scope, 0);
+    run_for(k, &relay, 1, 6000);
+    CHECK_INT(1, ear->len);
+    close_all(outbox, relay, ear);
+}
+
 KIT_TEST(relay, only_one_type_is_delivered)
 {
     struct hf_outbox *outbox = open_outbox(k, 1);

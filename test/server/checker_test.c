@@ -1,6 +1,6 @@
 /*
  * server/checker_test.c: /_holdfast/check: offered by every server, one check at a time, ended when
- * the server stops, and signed where keys are. (n) is an invariant of server/checker.h.
+ * the server stops, and signed where keys are. (n) is an invariant of server/admin/checker.h.
  */
 #include "help.h"
 

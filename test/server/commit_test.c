@@ -171,11 +171,11 @@ TEST(commit, a_failed_sync_is_a_500_for_all)
     CHECK(contains(first.body, "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
                                "InternalServerError\",\"message\":\""));
     CHECK_STR("close", line_field(&first, "Connection"));
-    CHECK(line_ends(&first, 3000));
+    CHECK(line_ends(&first, DEADLINE_MS));
     for (int i = 0; i < MANY; i++) {
         for (int j = 0; j < 3 && line_answers(&many[i]); j++)
             CHECK_ANSWER(&many[i], 500, NULL);
-        CHECK(line_ends(&many[i], 3000));
+        CHECK(line_ends(&many[i], DEADLINE_MS));
         line_close(&many[i]);
     }
     atomic_store(&gated.fails, false);
@@ -198,7 +198,7 @@ TEST(commit, a_failed_sync_stops_writes)
     line_call(&c, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'b'}}}");
     CHECK_ANSWER(&c, 500, NULL);
     CHECK_STR("sync", hf_str_from(site.faults.struck));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     line_open(&site, &c);
     line_call(&c, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'c'}}}");

@@ -2,7 +2,7 @@
  * server/conn_test.c: the states of a connection: the table of moves, what it forbids, and that
  * clients can bring a connection into every state there is.
  *
- * That what a state says is true, conn_check() of server/conn.c checks in all tests of this folder.
+ * That what a state says is true, conn_check() of server/conn/conn.c checks in all tests of this folder.
  */
 #include "gate.h"
 
@@ -145,9 +145,13 @@ TEST(conn, every_state_is_reached)
     struct site site;
     struct line c;
 
-    gate_site(t, &gated, &site, &(struct server_options){.loops = 1});
+    gate_site(t, &gated, &site, &(struct server_options){.loops = 1, .console = true});
     for (int i = 0; i < LARGE_ITEMS; i++)
         site_put(&site, (char[]){'l', (char)('0' + i), '\0'}, LARGE);
+    line_open(&site, &c);
+    line_text(&c, "GET /console/api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    line_begin(&c); /* WATCHING */
+    line_close(&c);
     send_slowly(&site, &c);
     send_put(&c, "a"); /* SYNCING */
     CHECK_ANSWER(&c, 200, "{}");

@@ -306,6 +306,50 @@ TEST(errors, of_targets)
     site_close(&site);
 }
 
+/* Each profile: an operation that it has, those that it lacks, in the words of the other database. */
+TEST(errors, of_operations_that_a_profile_lacks)
+{
+    static const struct {
+        enum server_profile profile;
+        const char *operation, *message; /* NULL: it has it */
+    } cases[] = {
+        {PROFILE_DYNAMODB, "ListBackups", NULL},
+        {PROFILE_ALTERNATOR, "ListTables", NULL},
+        {PROFILE_ALTERNATOR, "TransactWriteItems", "Unsupported operation TransactWriteItems"},
+        {PROFILE_ALTERNATOR, "TransactGetItems", "Unsupported operation TransactGetItems"},
+        {PROFILE_ALTERNATOR, "ExecuteStatement", "Unsupported operation ExecuteStatement"},
+        {PROFILE_ALTERNATOR, "CreateBackup", "Unsupported operation CreateBackup"},
+        {PROFILE_DYNAMODB_LOCAL, "ListTables", NULL},
+        {PROFILE_DYNAMODB_LOCAL, "ListBackups", "An unknown operation was requested."},
+        {PROFILE_DYNAMODB_LOCAL, "TagResource",
+         "Tagging is not currently supported in DynamoDB Local."},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct site site;
+        const char *head;
+
+        site_open(t, &site, &(struct server_options){.profile = cases[i].profile});
+        head = hf_scope_format(site.s, JSON_1_0 SIGNED "X-Amz-Target: DynamoDB_20120810.%s\r\n",
+                               cases[i].operation)
+                   .ptr;
+        if (cases[i].message)
+            CHECK_POST(&site, 400,
+                       hf_scope_format(site.s,
+                                       "{'__type':" SERVICE
+                                       "UnknownOperationException','message':'%s'}",
+                                       cases[i].message)
+                           .ptr,
+                       head, "{}");
+        else
+            CHECK_POST(&site, 200,
+                       strcmp(cases[i].operation, "ListTables") == 0 ? "{'TableNames':['tab']}"
+                                                                     : "{'BackupSummaries':[]}",
+                       head, "{}");
+        site_close(&site);
+    }
+}
+
 /* What the message quotes has apostrophes of its own, so these are compared as they are. */
 TEST(errors, of_signatures)
 {

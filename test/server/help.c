@@ -476,6 +476,47 @@ struct hf_str line_rest(struct line *c, int64_t ms)
     return hf_str_of((const char *)c->in, c->in_len);
 }
 
+void line_begin(struct line *c)
+{
+    int64_t until = now_ms() + DEADLINE_MS;
+    const char *head, *end = NULL, *first;
+
+    forget(c);
+    while (!end && receive(c, until))
+        end = memmem(c->in, c->in_len, "\r\n\r\n", 4);
+    if (!end || c->in_len < 12)
+        fail_msg("no answer: %.*s", (int)c->in_len, (const char *)c->in);
+    head = (const char *)c->in;
+    first = memmem(head, c->in_len, "\r\n", 2);
+    c->status = (int)strtol(head + 9, NULL, 10);
+    c->head = hf_str_of(first + 2, (size_t)(end - first));
+}
+
+static bool receive_until(struct line *c, const char *text, const char *other, int64_t until)
+{
+    while (c->in_len == 0 || (!memmem(c->in, c->in_len, text, strlen(text)) &&
+                              !memmem(c->in, c->in_len, other, strlen(other)))) {
+        if (!receive(c, until))
+            return false;
+    }
+    return true;
+}
+
+bool line_until_either(struct line *c, const char *text, const char *other)
+{
+    return receive_until(c, text, other, now_ms() + 2 * DEADLINE_MS);
+}
+
+bool line_until(struct line *c, const char *text)
+{
+    return line_until_either(c, text, text);
+}
+
+bool line_within(struct line *c, const char *text, int64_t ms)
+{
+    return receive_until(c, text, text, now_ms() + ms);
+}
+
 struct hf_str line_field(const struct line *c, const char *name)
 {
     const char *p = c->head.ptr, *end = p + c->head.len;
@@ -601,7 +642,7 @@ int site_status(struct site *site, const char *bytes, bool *closes)
         status = c.status;
     }
     if (closes)
-        *closes = line_ends(&c, 3000);
+        *closes = line_ends(&c, DEADLINE_MS);
     line_close(&c);
     return status;
 }

@@ -29,7 +29,7 @@
 #include "store/store.h"
 #include "test.h"
 
-enum { DEADLINE_MS = 15000 };
+enum { DEADLINE_MS = 30000 };
 
 /* A signature that is well formed, which is all that a server without keys looks at. */
 #define SIGNED                                                                                     \
@@ -138,6 +138,13 @@ bool line_answers(struct line *c);
 bool line_ends(struct line *c, int64_t ms);
 /* Whatever comes until the end or for that time. */
 struct hf_str line_rest(struct line *c, int64_t ms);
+
+/* Read the head of an answer that has no end. */
+void line_begin(struct line *c);
+/* Of what came behind it, is there that text? Waits for it. */
+bool line_until(struct line *c, const char *text);
+bool line_until_either(struct line *c, const char *text, const char *other);
+bool line_within(struct line *c, const char *text, int64_t ms);
 
 /* The value of a field of the answer, spelled exactly so; absent when there is none. */
 struct hf_str line_field(const struct line *c, const char *name);

@@ -1,7 +1,12 @@
 /*
  * server/hot_test.c: /_holdfast/top: tables are counted, hot partitions and large items are found, in
- * bounded memory. (n) is an invariant of server/hot.c.
+ * bounded memory. (n) is an invariant of server/console/hot.c.
  */
+#include <holdfast/engine.h>
+
+#include <stdatomic.h>
+
+#include "db/db.h"
 #include "help.h"
 
 enum { KEYS = 300, HOT = 400 };
@@ -208,6 +213,61 @@ TEST(hot, the_tables_that_were_used_last_are_shown)
     CHECK(!contains(c.body, "\"table-00\",\"reads\""));
     line_close(&c);
     site_close(&site);
+}
+
+/* A service that does not let us look at its tables, as an AWS policy can say. */
+struct denying {
+    struct hf_db db;
+    struct hf_db *inner;
+    atomic_uint asked;
+};
+
+static enum hf_status denying_call(struct hf_scope *s, struct hf_db *db, enum hf_op op,
+                                   const void *request, void *response)
+{
+    struct denying *denying = (struct denying *)(void *)db;
+
+    if (op != HF_OP_DESCRIBE_TABLE)
+        return denying->inner->calls->call(s, denying->inner, op, request, response);
+    atomic_fetch_add(&denying->asked, 1);
+    return hf__fail(s, HF_DENIED, "not authorized to perform: dynamodb:DescribeTable");
+}
+
+static void denying_close(struct hf_db *db)
+{
+    (void)db;
+}
+
+static const struct db_calls denying_calls = {.call = denying_call, .close = denying_close};
+
+/* (4) */
+TEST(hot, a_remote_database_is_asked_nothing)
+{
+    struct denying denying = {.db = {.calls = &denying_calls}};
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    struct site site;
+    struct line c;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"),
+                     HF_OPTIONS(hf_engine_options, .env = test_env(t), .no_upkeep_thread = true),
+                     &denying.inner));
+    make_table(s, denying.inner);
+    site_serve_with(t, &site, &denying.db,
+                    &(struct server_options){.loops = 1, .console = true, .remote = true});
+    line_open(&site, &c);
+    for (int i = 0; i < 5; i++) {
+        call(&c, "PutItem", PUT, "a");
+        CHECK_INT(200, c.status);
+    }
+    call(&c, "GetItem", GET, "a");
+    CHECK_INT(200, c.status);
+    CHECK_INT(0, atomic_load(&denying.asked));
+    top_read(&c);
+    CHECK(contains(c.body, "{\"name\":\"tab\",\"reads\":1,\"writes\":5,\"errors\":0}"));
+    line_close(&c);
+    site_close(&site);
+    hf_db_close(denying.inner);
+    hf_scope_free(s);
 }
 
 TEST(hot, other_methods_are_refused)

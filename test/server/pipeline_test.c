@@ -67,7 +67,7 @@ TEST(pipeline, connections_end_when_asked)
         else
             CHECK(!line_field(&c, "Connection").ptr);
         if (cases[i].ends) {
-            CHECK(line_ends(&c, 3000));
+            CHECK(line_ends(&c, DEADLINE_MS));
             CHECK(!c.broken);
         } else {
             line_text(&c, GET_LIVE);
@@ -91,7 +91,7 @@ TEST(pipeline, half_closed_clients_are_answered)
     line_call(&c, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'a'}}}");
     line_finish_sending(&c);
     CHECK_ANSWER(&c, 200, "{}");
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     CHECK(!c.broken);
     line_close(&c);
     CHECK(site_has(&site, "a"));
@@ -104,14 +104,14 @@ TEST(pipeline, half_closed_clients_are_answered)
         CHECK_ANSWER(&c, 200, NULL);
         CHECK(c.body.len > 300000);
     }
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     CHECK(!c.broken);
     line_close(&c);
 
     line_open(&site, &c); /* half a request stays half */
     line_text(&c, "POST / HTTP/1.1\r\nHost: loc");
     line_finish_sending(&c);
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     site_close(&site);
 }
@@ -289,7 +289,7 @@ TEST(pipeline, half_a_request_behind_a_large_answer_keeps_its_time)
 
     site_open(t, &site,
               &(struct server_options){
-                  .sockets = &fd, .sockets_len = 1, .head_ms = 300, .body_ms = 8000});
+                  .sockets = &fd, .sockets_len = 1, .head_ms = 300, .body_ms = 8 * DEADLINE_MS});
     site_put(&site, "big", 390000);
     all.scope = site.s;
     hf__buf_put_str(&all,
@@ -412,7 +412,7 @@ TEST(pipeline, who_asks_to_send_too_much_is_refused)
     line_read(&c);
     CHECK_INT(413, c.status);
     CHECK_STR("close", line_field(&c, "Connection"));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
 
     line_open(&site, &c);
@@ -422,7 +422,7 @@ TEST(pipeline, who_asks_to_send_too_much_is_refused)
     line_text(&c, "1000001\r\n");
     line_read(&c);
     CHECK_INT(413, c.status);
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     site_close(&site);
 }

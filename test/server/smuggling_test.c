@@ -218,7 +218,7 @@ TEST(smuggling, by_nul_bytes)
         line_text(&c, PUT);
         line_read(&c);
         CHECK_INT(400, c.status);
-        CHECK(line_ends(&c, 3000));
+        CHECK(line_ends(&c, DEADLINE_MS));
         line_close(&c);
     }
     CHECK(!site_has(&site, "smuggled"));
@@ -236,13 +236,13 @@ TEST(smuggling, behind_a_request_that_closes)
     line_text(&c, FIRST "Connection: close\r\nContent-Length: 2\r\n\r\n{}" PUT);
     CHECK_ANSWER(&c, 200, NULL);
     CHECK_STR("close", line_field(&c, "Connection"));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     line_open(&site, &c);
     line_text(&c, "GET / HTTP/1.0\r\n\r\n" PUT);
     line_read(&c);
     CHECK_INT(200, c.status);
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     CHECK(!site_has(&site, "smuggled"));
     site_close(&site);

@@ -42,7 +42,7 @@ TEST(stop, idle_connections_do_not_delay_it)
     struct site site;
     int64_t begun;
 
-    site_open(t, &site, &(struct server_options){.drain_ms = 20000, .loops = 2});
+    site_open(t, &site, &(struct server_options){.drain_ms = 4 * DEADLINE_MS, .loops = 2});
     line_open(&site, &fresh);
     line_open(&site, &used);
     check_alive(&used);
@@ -50,10 +50,10 @@ TEST(stop, idle_connections_do_not_delay_it)
     hf__server_stop(site.server);
     hf__server_stop(site.server); /* once is enough, twice is allowed */
     site_join(&site);
-    CHECK(now_ms() - begun < 2000);
+    CHECK(now_ms() - begun < 2 * DEADLINE_MS);
     CHECK_INT(1, atomic_load(&site.stops));
-    CHECK(line_ends(&fresh, 1000));
-    CHECK(line_ends(&used, 1000));
+    CHECK(line_ends(&fresh, DEADLINE_MS));
+    CHECK(line_ends(&used, DEADLINE_MS));
     line_close(&fresh);
     line_close(&used);
     site_close(&site);
@@ -76,7 +76,7 @@ TEST(stop, what_is_on_its_way_on_an_idle_connection_is_answered)
 
     site_open(t, &site,
               &(struct server_options){
-                  .drain_ms = 20000, .loops = 1, .on_stop = ask_at_stop, .user = &c});
+                  .drain_ms = 4 * DEADLINE_MS, .loops = 1, .on_stop = ask_at_stop, .user = &c});
     line_open(&site, &c);
     check_alive(&c);
     begun = now_ms();
@@ -84,9 +84,9 @@ TEST(stop, what_is_on_its_way_on_an_idle_connection_is_answered)
     line_read(&c);
     CHECK_STR("alive\n", c.body);
     CHECK_STR("close", line_field(&c, "Connection"));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     site_join(&site);
-    CHECK(now_ms() - begun < 5000);
+    CHECK(now_ms() - begun < 2 * DEADLINE_MS);
     line_close(&c);
     site_close(&site);
 }
@@ -98,7 +98,7 @@ TEST(stop, lets_requests_finish)
     struct site site;
     int64_t begun;
 
-    site_open(t, &site, &(struct server_options){.drain_ms = 20000, .loops = 2});
+    site_open(t, &site, &(struct server_options){.drain_ms = 4 * DEADLINE_MS, .loops = 2});
     put = call_text(site.s, "PutItem", "{'TableName':'tab','Item':{'pk':{'S':'late'}}}");
     line_open(&site, &c);
     check_alive(&c);
@@ -115,17 +115,17 @@ TEST(stop, lets_requests_finish)
     line_send(&c, put.ptr + put.len - 3, 3);
     CHECK_ANSWER(&c, 200, "{}");
     CHECK_STR("close", line_field(&c, "Connection"));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_text(&head, "z HTTP/1.1\r\nHost: localhost\r\n\r\n");
     line_read(&head);
     CHECK_INT(503, head.status);
     CHECK_STR("stopping\n", head.body);
     CHECK_STR("close", line_field(&head, "Connection"));
-    CHECK(line_ends(&head, 3000));
+    CHECK(line_ends(&head, DEADLINE_MS));
     line_close(&c);
     line_close(&head);
     site_join(&site);
-    CHECK(now_ms() - begun < 5000);
+    CHECK(now_ms() - begun < 2 * DEADLINE_MS);
     CHECK(site_has(&site, "late"));
     site_close(&site);
 }
@@ -139,7 +139,9 @@ TEST(stop, lets_answers_arrive)
     int64_t begun;
 
     site_open(t, &site,
-              &(struct server_options){.sockets = &fd, .sockets_len = 1, .drain_ms = 20000});
+              &(struct server_options){.sockets = &fd,
+                                       .sockets_len = 1,
+                                       .drain_ms = 4 * DEADLINE_MS});
     site_put(&site, "big", 390000);
     line_open_small(&site, &c, 4096);
     line_call(&c, "GetItem", "{'TableName':'tab','Key':{'pk':{'S':'big'}}}");
@@ -149,10 +151,10 @@ TEST(stop, lets_answers_arrive)
     wait_for_stop(&site);
     sleep_ms(50);
     CHECK_ANSWER(&c, 200, NULL);
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     site_join(&site);
-    CHECK(now_ms() - begun < 5000);
+    CHECK(now_ms() - begun < 2 * DEADLINE_MS);
     site_close(&site);
     close(fd);
 }
@@ -168,7 +170,9 @@ TEST(stop, lets_pipelines_finish)
     int64_t begun;
 
     site_open(t, &site,
-              &(struct server_options){.sockets = &fd, .sockets_len = 1, .drain_ms = 20000});
+              &(struct server_options){.sockets = &fd,
+                                       .sockets_len = 1,
+                                       .drain_ms = 4 * DEADLINE_MS});
     site_put(&site, "big", 390000);
     all.scope = site.s;
     for (int i = 0; i < COUNT; i++)
@@ -187,10 +191,10 @@ TEST(stop, lets_pipelines_finish)
             break; /* from here on they were not handled */
     }
     CHECK_STR("close", line_field(&c, "Connection"));
-    CHECK(line_ends(&c, 3000));
+    CHECK(line_ends(&c, DEADLINE_MS));
     line_close(&c);
     site_join(&site);
-    CHECK(now_ms() - begun < 5000);
+    CHECK(now_ms() - begun < 2 * DEADLINE_MS);
     site_close(&site);
     close(fd);
 }
@@ -214,9 +218,9 @@ TEST(stop, has_a_deadline)
     begun = now_ms();
     hf__server_stop(site.server);
     site_join(&site);
-    CHECK(now_ms() - begun >= 350 && now_ms() - begun < 1600);
-    CHECK(line_ends(&half, 1000));
-    CHECK(line_rest(&reader, 1000).len < 390000);
+    CHECK(now_ms() - begun >= 350 && now_ms() - begun < DEADLINE_MS);
+    CHECK(line_ends(&half, DEADLINE_MS));
+    CHECK(line_rest(&reader, DEADLINE_MS).len < 390000);
     CHECK(reader.ended);
     line_close(&half);
     line_close(&reader);

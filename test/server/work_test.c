@@ -6,7 +6,7 @@
 #include <holdfast/faults.h>
 #include <sys/socket.h>
 
-#include "server/descriptors.h"
+#include "server/conn/descriptors.h"
 #include "server/metrics.h"
 
 enum { ITEM_BYTES = 300 * 1024, ITEMS = 8 };
@@ -174,7 +174,7 @@ TEST(work, stopping_waits_for_workers)
     struct line c;
 
     gate_site(t, &gated, &site,
-              &(struct server_options){.loops = 1, .workers = 1, .drain_ms = 10000});
+              &(struct server_options){.loops = 1, .workers = 1, .drain_ms = 4 * DEADLINE_MS});
     atomic_store(&gated.held, true);
     line_open(&site, &c);
     line_call(

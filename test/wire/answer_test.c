@@ -178,6 +178,8 @@ TEST(answer, errors_from_in_front_of_the_service)
          "Strange: odd"},
         {429, "{\"__type\":\"x#ThrottlingException\",\"message\":\"slow\"}", HF_THROTTLED, true,
          false, "slow"},
+        {500, "{\"__type\":\"x#InternalServerError\",\"message\":\"\"}", HF_INTERNAL, true, true,
+         "InternalServerError"},
         {503, "<html>no</html>", HF_INTERNAL, true, true,
          "the service answered with the HTTP status 503"},
         {502, "", HF_INTERNAL, true, true, "the service answered with the HTTP status 502"},

@@ -12,6 +12,9 @@
 
 #include <assert.h>
 
+_Static_assert(TIMES_SUBS == 1 << TIMES_SUB_BITS, "a power of two");
+_Static_assert(TIMES_BUCKETS >= (64 - TIMES_SUB_BITS + 1) * TIMES_SUBS, "every time has a bucket");
+
 size_t hf__bench_bucket(uint64_t ns)
 {
     unsigned high;
@@ -36,6 +39,8 @@ uint64_t hf__bench_bucket_max(size_t bucket)
 
 void hf__bench_times_add(struct bench_times *times, uint64_t ns)
 {
+    assert(hf__bench_bucket(ns) < TIMES_BUCKETS &&
+           ns <= hf__bench_bucket_max(hf__bench_bucket(ns)));
     _Atomic uint32_t *bucket = &times->buckets[hf__bench_bucket(ns)];
 
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1,

@@ -58,6 +58,7 @@ struct hf_item hf__bench_item(struct hf_scope *s, uint64_t number, int64_t n, st
 /* xorshift64*: quick, and good enough to choose keys. */
 static uint64_t random_next(struct bench_worker *worker)
 {
+    assert(worker->random != 0); /* xorshift stays at 0 */
     worker->random ^= worker->random >> 12;
     worker->random ^= worker->random << 25;
     worker->random ^= worker->random >> 27;
@@ -66,6 +67,7 @@ static uint64_t random_next(struct bench_worker *worker)
 
 static uint64_t random_item(struct bench_worker *worker)
 {
+    assert(worker->run->items > 0);
     return (random_next(worker) >> 16) % worker->run->items;
 }
 
@@ -100,6 +102,7 @@ static enum hf_status transact_send(struct bench_worker *worker)
     struct hf_update_item updates[2] = {update_make(worker, first), update_make(worker, second)};
     struct hf_transact_write actions[2] = {{.update = &updates[0]}, {.update = &updates[1]}};
 
+    assert(first != second);
     return hf_transact_write_items(worker->scope, worker->run->db,
                                    &(struct hf_transact_write_items){.actions = actions,
                                                                      .actions_len = 2},
@@ -113,6 +116,7 @@ static enum hf_status request_send(struct bench_worker *worker, enum bench_op op
     struct hf_get_item_result got;
     struct hf_update_item update;
 
+    assert(op < BENCH_OPS);
     switch (op) {
     case BENCH_GET:
         return hf_get_item(s, run->db,

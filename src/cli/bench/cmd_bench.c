@@ -19,8 +19,8 @@
 #include <holdfast/table.h>
 
 #include "base/base.h"
-#include "cli/frame/child.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
+#include "cli/frame/process/child.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/input.h"
+#include "cli/frame/process/input.h"
 
 #include <holdfast/blob.h>
 

@@ -9,10 +9,10 @@
  * and exit codes are the same. A signal ends the wait, not the server's check.
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/output/progress.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/client.h>
 #include <holdfast/engine.h>

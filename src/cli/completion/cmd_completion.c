@@ -1,7 +1,7 @@
 /*
  * cli/completion/cmd_completion.c: `holdfast completion bash|zsh|fish` prints a script for the shell. The
  * scripts know nothing about our commands: they call `holdfast complete` with the words so far, and offer
- * what it prints (cli/frame/complete.c). The build writes them to the files that packages install.
+ * what it prints (cli/frame/options/complete.c). The build writes them to the files that packages install.
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"

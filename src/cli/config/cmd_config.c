@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "cli/config/config.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/output/mask.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -55,20 +56,6 @@ static struct hf_str name_operand(const struct command_ctx *c, size_t at)
     return name.len && name.ptr[0] == '@' ? hf_str_of(name.ptr + 1, name.len - 1) : name;
 }
 
-/* A URL without the password in it. */
-static struct hf_str url_shown(struct hf_scope *s, struct hf_str url)
-{
-    const char *start = url.ptr ? memmem(url.ptr, url.len, "://", 3) : NULL;
-    size_t before = start ? (size_t)(start - url.ptr) + 3 : 0;
-    const char *at = start ? memchr(url.ptr + before, '@', url.len - before) : NULL;
-    const char *slash = start ? memchr(url.ptr + before, '/', url.len - before) : NULL;
-
-    if (!at || (slash && slash < at))
-        return url;
-    return hf_scope_format(s, "%.*s***%.*s", (int)before, url.ptr,
-                           (int)(url.len - (size_t)(at - url.ptr)), at);
-}
-
 /* ---- ls ------------------------------------------------------------------------------------- */
 
 static const struct option_spec ls_specs[] = {
@@ -97,7 +84,7 @@ static enum hf_status config_ls(struct command_ctx *c)
         const struct config_database *database = &config->databases[i];
 
         COMMAND_ROW(rows, hf__rows_text("name", database->name),
-                    hf__rows_text("db", url_shown(c->scope, database->values[CONFIG_DB])),
+                    hf__rows_text("db", hf__cli_mask(c->scope, database->values[CONFIG_DB])),
                     hf__rows_text("prefix", database->values[CONFIG_PREFIX]),
                     hf__rows_bool("default", is_default(config, database)));
     }
@@ -142,7 +129,7 @@ static enum hf_status config_show(struct command_ctx *c)
     fields[0] = hf__rows_text("name", database->name);
     for (size_t i = 0; i < CONFIG_KEYS; i++)
         fields[i + 1] =
-            hf__rows_text(hf__cli_config_keys[i], url_shown(c->scope, database->values[i]));
+            hf__rows_text(hf__cli_config_keys[i], hf__cli_mask(c->scope, database->values[i]));
     fields[CONFIG_KEYS + 1] = hf__rows_bool("default", is_default(config, database));
     return hf__command_print(c, fields, ARRAY_LEN(fields));
 }

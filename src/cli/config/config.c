@@ -14,7 +14,8 @@
 #include "cli/config/config.h"
 
 #include "base/base.h"
-#include "cli/frame/nearest.h"
+#include "cli/frame/options/nearest.h"
+#include "cli/frame/process/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,9 @@
 
 const char *const hf__cli_config_keys[CONFIG_KEYS] = {"db",      "prefix", "profile", "region",
                                                       "timeout", "blobs",  "env-file"};
+
+_Static_assert(sizeof(hf__cli_config_keys) / sizeof(hf__cli_config_keys[0]) == CONFIG_KEYS,
+               "one name each");
 
 #define FAIL(config, ...) config_fail((config), hf_scope_format((config)->s, __VA_ARGS__))
 
@@ -50,17 +54,6 @@ void hf__cli_config_locate(struct cli_config *config, struct hf_scope *s, option
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */
-
-static struct hf_str trim_blanks(struct hf_str text)
-{
-    static const char blanks[] = {' ', '\t', '\r'};
-
-    while (text.len && memchr(blanks, text.ptr[0], sizeof(blanks)))
-        text = hf_str_of(text.ptr + 1, text.len - 1);
-    while (text.len && memchr(blanks, text.ptr[text.len - 1], sizeof(blanks)))
-        text.len--;
-    return text;
-}
 
 bool hf__cli_config_name_check(struct cli_config *config, struct hf_str name)
 {
@@ -129,6 +122,7 @@ bool hf__cli_config_value_check(struct cli_config *config, enum config_key key, 
 /* An error that has no place yet gets the line. */
 static bool line_fail(struct cli_config *config, unsigned line)
 {
+    assert(config->error.ptr && line > 0);
     return FAIL(config, "%s:%u: %.*s", config->path.ptr, line, HF_FMT(config->error));
 }
 
@@ -137,6 +131,7 @@ static bool section_end(struct cli_config *config)
     const struct config_database *database =
         config->databases_len ? &config->databases[config->databases_len - 1] : NULL;
 
+    assert(config->databases_len <= CONFIG_DATABASES_MAX);
     if (!database || database->values[CONFIG_DB].ptr)
         return true;
     return FAIL(config, "%s:%u: [%.*s] has no 'db'", config->path.ptr, database->line,
@@ -145,13 +140,14 @@ static bool section_end(struct cli_config *config)
 
 static bool section_begin(struct cli_config *config, struct hf_str line, unsigned number)
 {
-    struct hf_str name = trim_blanks(hf_str_of(line.ptr + 1, line.len - 1));
+    struct hf_str name = hf__input_trim(hf_str_of(line.ptr + 1, line.len - 1));
 
+    assert(line.len > 0 && line.ptr[0] == '[' && number > 0);
     if (!section_end(config))
         return false;
     if (name.len == 0 || name.ptr[name.len - 1] != ']')
         return FAIL(config, "%s:%u: expected [NAME]", config->path.ptr, number);
-    name = trim_blanks(hf_str_of(name.ptr, name.len - 1));
+    name = hf__input_trim(hf_str_of(name.ptr, name.len - 1));
     if (!hf__cli_config_name_check(config, name))
         return line_fail(config, number);
     for (size_t i = 0; i < config->databases_len; i++)
@@ -173,10 +169,11 @@ static bool setting_read(struct cli_config *config, struct hf_str line, unsigned
     struct config_database *database;
     enum config_key which;
 
+    assert(line.len > 0 && number > 0);
     if (!equals)
         return FAIL(config, "%s:%u: expected [NAME] or KEY = VALUE", config->path.ptr, number);
-    key = trim_blanks(hf_str_of(line.ptr, (size_t)(equals - line.ptr)));
-    value = trim_blanks(hf_str_of(equals + 1, line.len - (size_t)(equals - line.ptr) - 1));
+    key = hf__input_trim(hf_str_of(line.ptr, (size_t)(equals - line.ptr)));
+    value = hf__input_trim(hf_str_of(equals + 1, line.len - (size_t)(equals - line.ptr) - 1));
     if (!config->databases_len) {
         if (!hf_str_equal(key, HF_STR("default")))
             return FAIL(config, "%s:%u: only 'default' can be before the first [NAME]",
@@ -200,6 +197,7 @@ static bool setting_read(struct cli_config *config, struct hf_str line, unsigned
 bool hf__cli_config_parse(struct cli_config *config, struct hf_str text)
 {
     unsigned number = 0;
+    struct hf_str line;
 
     config->text = text;
     config->fallback = (struct hf_str){0};
@@ -209,13 +207,9 @@ bool hf__cli_config_parse(struct cli_config *config, struct hf_str text)
             hf_scope_alloc(config->s, CONFIG_DATABASES_MAX * sizeof(*config->databases));
     if (!config->databases)
         return config_fail(config, (struct hf_str){0});
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        struct hf_str line = trim_blanks(hf_str_of(text.ptr, len));
-
+    while (hf__input_line(&text, &line)) {
         number++;
-        text = hf_str_of(text.ptr + len + (end != NULL), text.len - len - (end != NULL));
+        line = hf__input_trim(line);
         if (line.len == 0 || line.ptr[0] == '#' || line.ptr[0] == ';')
             continue;
         if (!(line.ptr[0] == '[' ? section_begin(config, line, number)

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "cli/config/config.h"
+#include "cli/frame/process/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,17 +36,6 @@ struct edit_line {
     bool blank;
 };
 
-static struct hf_str trim_blanks(struct hf_str text)
-{
-    static const char blanks[] = {' ', '\t', '\r', '\n'};
-
-    while (text.len && memchr(blanks, text.ptr[0], sizeof(blanks)))
-        text = hf_str_of(text.ptr + 1, text.len - 1);
-    while (text.len && memchr(blanks, text.ptr[text.len - 1], sizeof(blanks)))
-        text.len--;
-    return text;
-}
-
 static bool line_next(struct hf_str *text, struct edit_line *line)
 {
     const char *end = text->len ? memchr(text->ptr, '\n', text->len) : NULL;
@@ -56,26 +46,30 @@ static bool line_next(struct hf_str *text, struct edit_line *line)
     if (!text->len)
         return false;
     *line = (struct edit_line){.whole = hf_str_of(text->ptr, len)};
+    assert(len > 0 && len <= text->len);
     *text = hf_str_of(text->ptr + len, text->len - len);
-    bare = trim_blanks(line->whole);
+    bare = hf__input_trim(line->whole);
     line->blank = bare.len == 0;
     if (!bare.len || bare.ptr[0] == '#' || bare.ptr[0] == ';')
         return true;
     equals = memchr(bare.ptr, '=', bare.len);
+    assert(bare.ptr[0] != '[' || bare.len >= 3); /* the text was parsed: [NAME] */
     if (bare.ptr[0] == '[')
-        line->name = trim_blanks(hf_str_of(bare.ptr + 1, bare.len - 2));
+        line->name = hf__input_trim(hf_str_of(bare.ptr + 1, bare.len - 2));
     else if (equals)
-        line->key = trim_blanks(hf_str_of(bare.ptr, (size_t)(equals - bare.ptr)));
+        line->key = hf__input_trim(hf_str_of(bare.ptr, (size_t)(equals - bare.ptr)));
     return true;
 }
 
 static void put_text(struct hf__buf *buf, struct hf_str text)
 {
+    assert(text.ptr || !text.len);
     hf__buf_put(buf, text.ptr, text.len);
 }
 
 static void put_setting(struct hf__buf *buf, struct hf_str key, struct hf_str value)
 {
+    assert(key.len > 0 && value.ptr);
     put_text(buf, key);
     put_text(buf, HF_STR(" = "));
     put_text(buf, value);
@@ -107,6 +101,7 @@ static bool section_place(struct hf_str text, struct hf_str name, size_t *place)
     struct edit_line line;
     bool inside = !name.ptr;
 
+    assert(text.ptr || !text.len);
     *place = 0;
     while (line_next(&rest, &line)) {
         if (line.name.ptr) {

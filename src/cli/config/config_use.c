@@ -7,7 +7,7 @@
 #include "cli/config/config_use.h"
 
 #include "cli/config/config.h"
-#include "cli/frame/env_file.h"
+#include "cli/frame/options/env_file.h"
 
 #include <stddef.h>
 #include <string.h>

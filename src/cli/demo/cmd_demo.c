@@ -13,9 +13,9 @@
  */
 #include "base/base.h"
 #include "cli/demo/demo.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/engine.h>
 
@@ -312,15 +312,13 @@ static enum hf_status demo_run(struct command_ctx *c, struct hf_scope *s, struct
 {
     struct cli *cli = c->cli;
     bool lines = !c->database->json && !c->database->quiet;
-    const char *term = cli->env("TERM"), *colorless = cli->env("NO_COLOR");
     struct demo_result result;
     struct demo_view view;
     enum hf_status status;
     bool early = false;
 
-    hf__demo_view_begin(&view, lines ? cli->out : NULL,
-                        cli->terminal && (!term || strcmp(term, "dumb") != 0),
-                        !(colorless && *colorless));
+    hf__demo_view_begin(&view, lines ? cli->out : NULL, cli->terminal && !hf__cli_is_dumb(cli),
+                        cli->styled);
     status = hf__demo_start(s, demo);
     if (status == HF_OK)
         early = demo_watch(c, s, demo, &view);

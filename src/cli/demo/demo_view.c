@@ -8,7 +8,7 @@
  */
 #include "base/base.h"
 #include "cli/demo/demo.h"
-#include "cli/frame/rows.h"
+#include "cli/frame/output/rows.h"
 
 #include <holdfast/relay.h>
 

@@ -20,8 +20,9 @@
 
 #include "base/base.h"
 #include "base/buf.h"
-#include "cli/frame/json.h"
-#include "cli/frame/text.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/output/mask.h"
+#include "cli/frame/output/text.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -81,14 +82,6 @@ const struct options_table hf__doctor_options = {
 
 static const char *const state_names[FINDING_STATES] = {"ok", "skipped", "warning", "problem"};
 
-/* Are colours wanted? See no-color.org. */
-static bool has_colours(const struct cli *cli)
-{
-    const char *no = cli->env("NO_COLOR");
-
-    return hf__cli_for_people(cli) && !(no && *no);
-}
-
 /* A copy without what a terminal obeys: C0, DEL, and C1 in UTF-8. */
 static struct hf_str text_clean(struct hf_scope *s, struct hf_str text)
 {
@@ -109,37 +102,6 @@ static struct hf_str text_clean(struct hf_scope *s, struct hf_str text)
     return hf_str_of(to, len);
 }
 
-/* (2): a copy with *** between // and @, where URLs have a user and a password. A secret may have any character
- * in it, so all up to the last @ is taken, before the next blank, quote or //. */
-static struct hf_str text_mask(struct hf_scope *s, struct hf_str text)
-{
-    static const char stars[] = "***", ends[] = " \t\n\"'";
-    struct hf__buf out = {.scope = s};
-    size_t at = 0;
-
-    while (at < text.len) {
-        size_t end = at + 2, last = 0;
-
-        if (text.len - at < 2 || memcmp(text.ptr + at, "//", 2) != 0) {
-            hf__buf_put_byte(&out, (uint8_t)text.ptr[at++]);
-            continue;
-        }
-        hf__buf_put_str(&out, HF_STR("//"));
-        for (at = end; end < text.len && !memchr(ends, text.ptr[end], sizeof(ends) - 1); end++) {
-            if (text.len - end > 1 && memcmp(text.ptr + end, "//", 2) == 0)
-                break;
-            if (text.ptr[end] == '@')
-                last = end;
-        }
-        if (last) {
-            hf__buf_put_str(&out, hf_str_from(stars));
-            at = last;
-        }
-    }
-    hf__buf_put_byte(&out, 0);
-    return out.failed ? HF_STR("out of memory") : hf_str_of((const char *)out.ptr, out.len - 1);
-}
-
 static size_t screen_width(const struct cli *cli)
 {
     size_t width = cli->columns ? cli->columns : WIDTH_USUAL;
@@ -153,7 +115,7 @@ static void finding_show(struct doctor *d, const char *check, enum finding_state
     static const char *const colours[FINDING_STATES] = {"32", "2", "33", "31"};
     size_t width = screen_width(d->cli), column = TEXT_COLUMN;
     FILE *out = d->cli->out;
-    bool colour = has_colours(d->cli);
+    bool colour = d->cli->styled && hf__cli_for_people(d->cli);
 
     fprintf(out, "%*s%s%s%s%-*s%s%s", STATE_COLUMN, "", colour ? "\033[" : "",
             colour ? colours[state] : "", colour ? "m" : "", CHECK_COLUMN - STATE_COLUMN,
@@ -197,8 +159,8 @@ void hf__doctor_add(struct doctor *d, const char *check, enum finding_state stat
     for (size_t i = 0; i < FINDING_STATES; i++)
         first = first && d->counts[i] == 0;
     d->counts[state]++;
-    found = text_mask(d->s, found);
-    advice = text_mask(d->s, advice);
+    found = hf__cli_mask(d->s, found);
+    advice = hf__cli_mask(d->s, advice);
     if (d->settings->database.json) {
         finding_json(d, check, state, found, advice, first);
         return;
@@ -317,7 +279,7 @@ static void summary_print(struct doctor *d)
 
 static void subject_print(struct doctor *d)
 {
-    struct hf_str url = text_mask(d->s, d->settings->database.url);
+    struct hf_str url = hf__cli_mask(d->s, d->settings->database.url);
 
     if (d->settings->database.json) {
         fputs("{\"database\":", d->cli->out);
@@ -354,7 +316,7 @@ static enum hf_status doctor_body(struct command_ctx *c)
         hf__doctor_network(&d);
     summary_print(&d);
     if (fflush(c->cli->out) != 0 || ferror(c->cli->out))
-        return hf__command_fail(c, CLI_FAILED, "cannot write to standard output");
+        return hf__command_fail(c, CLI_FAILED, "cannot write to %s", hf__cli_out_name(c->cli));
     if (d.counts[FINDING_PROBLEM])
         return hf__command_end(c, EXIT_PROBLEMS);
     return hf__command_end(c, d.counts[FINDING_WARNING] ? EXIT_WARNINGS : CLI_OK);

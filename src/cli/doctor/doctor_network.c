@@ -12,7 +12,7 @@
 #include <holdfast/client.h>
 
 #include "base/base.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <errno.h>
 #include <fcntl.h>

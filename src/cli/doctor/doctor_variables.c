@@ -8,8 +8,8 @@
 #include "cli/doctor/doctor.h"
 
 #include "base/aws_variables.h"
-#include "cli/frame/nearest.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/nearest.h"
+#include "cli/frame/options/time_arg.h"
 
 #include <unistd.h>
 

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 enum { PAGE = 500 };
 

@@ -6,8 +6,8 @@
 #include "cli/events/events.h"
 #include "cli/events/events_line.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 
 enum { INPUT_MAX = 256 * 1024 * 1024, META_MAX = 64 };
 

@@ -8,8 +8,8 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_program.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/child.h"
 
 #include <stdatomic.h>
 
@@ -305,10 +305,11 @@ static enum hf_status group_print(struct command_ctx *c, struct hf_group *group)
     struct cli *cli = c->cli;
     enum hf_status status;
 
-    TRY(hf_group_metrics(c->scope, group, &m));
+    /* Fed first: what has been fed by then and is not handled is among those that wait. */
     status = hf_subscription_info(c->scope, c->place, name, &info);
     if (status != HF_NOT_FOUND) /* otherwise nobody has fed it yet */
         TRY(status);
+    TRY(hf_group_metrics(c->scope, group, &m));
     return COMMAND_PRINT(c, hf__rows_text("name", name), hf__rows_number(cli, "pending", m.pending),
                          hf__rows_number(cli, "parked", m.parked),
                          hf__rows_signed(cli, "oldest_ms", m.oldest_ms),

@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/confirm.h"
 
 enum { PAGE = 200 };
 
@@ -111,7 +112,9 @@ COMMAND_OF(events_rebuild, subscription_rebuild, EVENTS_SETTINGS(struct settings
            .max = 1, .place = &hf__cli_events_place, .table = COMMAND_EMPTY);
 
 static const struct option_spec forget_specs[] = {
-    OPT_FLAG("yes", yes, "Confirm. Without it nothing is done.", .letter = 'y'),
+    OPT_FLAG("yes", yes,
+             "Do not ask. Where there is no terminal to ask on, nothing is done without it.",
+             .letter = 'y'),
     GROUP_SPEC,
     OUTPUT_SPECS,
 };
@@ -148,10 +151,8 @@ static enum hf_status forget_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    if (settings->yes)
-        return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "this deletes %s '%s' permanently: add --yes to confirm",
-                            settings->group ? "group" : "subscription", c->operands[0]);
+    return hf__command_confirm_now(c, settings->yes, "deletes %s '%s' permanently",
+                                   settings->group ? "group" : "subscription", c->operands[0]);
 }
 
 static enum hf_status events_forget(struct command_ctx *c)

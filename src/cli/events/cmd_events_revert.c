@@ -10,7 +10,7 @@
 #include "cli/events/events_line.h"
 #include "cli/events/events_program.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <holdfast/flow.h>
 

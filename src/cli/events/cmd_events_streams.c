@@ -8,7 +8,8 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/confirm.h"
 
 enum { SECOND_MS = 1000 };
 
@@ -251,7 +252,9 @@ COMMAND_OF(events_limit, stream_limit, EVENTS_SETTINGS(struct settings), .min = 
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    OPT_FLAG("yes", yes, "Confirm. Without it nothing is deleted.", .letter = 'y'),
+    OPT_FLAG("yes", yes,
+             "Do not ask. Where there is no terminal to ask on, nothing is deleted without it.",
+             .letter = 'y'),
     OPT_TEXT("expect", "WHAT", expect,
              "Only if the stream is as expected: any, none, exists, or its version. Otherwise the "
              "exit code is 4.",
@@ -260,7 +263,8 @@ static const struct option_spec delete_specs[] = {
 };
 
 static const struct option_example delete_examples[] = {
-    {"holdfast events delete order/7 --yes", "Without --yes nothing is deleted."},
+    {"holdfast events delete order/7 --yes",
+     "Without --yes a terminal asks, and a script is refused."},
 };
 
 const struct options_table hf__events_delete_options = {
@@ -280,11 +284,8 @@ static enum hf_status delete_check(struct command_ctx *c)
     if (!hf__cli_events_expect(c->cli, c->name, settings->expect, &settings->expected,
                                &settings->version))
         return hf__command_shown(c, CLI_USAGE);
-    if (settings->yes)
-        return HF_OK;
-    return hf__command_fail(c, CLI_USAGE,
-                            "this deletes stream '%s' permanently: add --yes to confirm",
-                            c->operands[0]);
+    return hf__command_confirm_now(c, settings->yes, "deletes stream '%s' permanently",
+                                   c->operands[0]);
 }
 
 static enum hf_status stream_delete(struct command_ctx *c)

@@ -9,8 +9,8 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/events/events_program.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/subscribe.h>
 

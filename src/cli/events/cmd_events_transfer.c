@@ -7,14 +7,15 @@
 #include "base/base.h"
 #include "cli/events/events.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/confirm.h"
+#include "cli/frame/process/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { INPUT_LOOK_MS = 100, FILE_MODE = 0600, FILE_MODES = 0777 };
+enum { FILE_MODE = 0600, FILE_MODES = 0777 };
 
 struct settings {
     struct database_settings database;
@@ -209,9 +210,10 @@ COMMAND_OF(events_export, events_export, EVENTS_SETTINGS(struct settings), .guar
 /* ---- import --------------------------------------------------------------------------------- */
 
 static const struct option_spec import_specs[] = {
-    OPT_FLAG("replace", replace, "First delete everything in the table; needs --yes.",
-             .heading = "Settings"),
-    OPT_FLAG("yes", yes, "Confirm that --replace deletes all events.", .letter = 'y'),
+    OPT_FLAG("replace", replace, "First delete everything in the table.", .heading = "Settings"),
+    OPT_FLAG("yes", yes,
+             "With --replace: do not ask. Where there is no terminal to ask on, it is needed.",
+             .letter = 'y'),
     OPT_FLAG(
         "renumber", renumber,
         "Append after the existing events of a stream, instead of failing when a version is not "
@@ -244,26 +246,12 @@ static enum hf_status read_piece(struct hf_scope *s, void *bytes, size_t cap, si
                                  void *user)
 {
     struct transfer *t = user;
-    struct pollfd ready = {.fd = t->settings->input, .events = POLLIN};
-    ssize_t got;
+    enum hf_status status = hf__input_piece(s, t->settings->input, t->path, bytes, cap, len);
 
-    *len = 0;
-    hf_scope_timeout_ms(s, 0);
-    while (poll(&ready, 1, INPUT_LOOK_MS) == 0) {
-        enum hf_status status = hf_scope_sleep_ms(s, 0);
-
-        if (status != HF_OK)
-            return status;
-    }
-    got = read(t->settings->input, bytes, cap);
-    begin_time(t);
-    if (got >= 0) {
-        *len = (size_t)got;
-        return HF_OK;
-    }
-    t->failed = true;
     t->error = errno;
-    return hf_scope_fail(s, HF_IO, "%s: %s", t->path, strerror(errno));
+    t->failed = status == HF_IO;
+    begin_time(t);
+    return status;
 }
 
 static const char *input_path(const struct command_ctx *c)
@@ -277,10 +265,9 @@ static enum hf_status import_check(struct command_ctx *c)
     const char *path = input_path(c);
 
     settings->input = STDIN_FILENO;
-    if (settings->replace && !settings->yes)
-        return hf__command_fail(c, CLI_USAGE,
-                                "--replace deletes all events of table '%s': add --yes to confirm",
-                                settings->store.table.ptr);
+    if (settings->replace)
+        TRY(hf__command_confirm_now(c, settings->yes, "deletes all events of table '%s' first",
+                                    settings->store.table.ptr));
     if (!path)
         return HF_OK;
     settings->input = open(path, O_RDONLY | O_CLOEXEC);

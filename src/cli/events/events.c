@@ -10,7 +10,7 @@
 #include "cli/events/events.h"
 
 #include "base/base.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/time_arg.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -270,5 +270,5 @@ enum hf_status hf__cli_events_print(struct hf_scope *s, struct cli *cli,
     if (!failed)
         return HF_OK;
     atomic_store(broken, true);
-    return hf_scope_fail(s, HF_CANCELED, "cannot write to standard output");
+    return hf_scope_fail(s, HF_CANCELED, "cannot write to %s", hf__cli_out_name(cli));
 }

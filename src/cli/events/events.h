@@ -15,7 +15,7 @@
 #define HF_CLI_EVENTS_EVENTS_H
 
 #include "cli/frame/command.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
 
 #include <holdfast/events.h>
 #include <holdfast/subscribe.h>

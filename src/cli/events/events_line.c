@@ -7,25 +7,19 @@
  */
 #include "cli/events/events_line.h"
 
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 
 #include <string.h>
 
 /* The next line that is not empty; absent: there is none. */
 static struct hf_str next_line(struct hf_str *rest)
 {
-    static const char blanks[] = {' ', '\t', '\r'};
+    struct hf_str line;
 
-    while (rest->len) {
-        const char *end = memchr(rest->ptr, '\n', rest->len);
-        struct hf_str line = hf_str_of(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
-        size_t taken = end ? line.len + 1 : line.len;
-
-        *rest = hf_str_of(rest->ptr + taken, rest->len - taken);
-        for (size_t i = 0; i < line.len; i++)
-            if (!memchr(blanks, line.ptr[i], sizeof(blanks)))
-                return line;
-    }
+    while (hf__input_line(rest, &line))
+        if (hf__input_trim(line).len)
+            return line;
     return (struct hf_str){0};
 }
 

@@ -6,7 +6,7 @@
 #define HF_CLI_EVENTS_EVENTS_PROGRAM_H
 
 #include "cli/events/events.h"
-#include "cli/frame/child.h"
+#include "cli/frame/process/child.h"
 
 struct events_program_settings {
     struct hf_str exec;

@@ -8,15 +8,17 @@
 #include "cli/frame/cli.h"
 
 #include "cli/frame/command.h"
-#include "cli/frame/complete.h"
-#include "cli/frame/env_file.h"
-#include "cli/frame/help.h"
-#include "cli/frame/json.h"
-#include "cli/frame/manual.h"
-#include "cli/frame/nearest.h"
+#include "cli/frame/options/complete.h"
+#include "cli/frame/options/env_file.h"
+#include "cli/frame/options/help.h"
+#include "cli/frame/options/manual.h"
+#include "cli/frame/options/nearest.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/output/mask.h"
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +108,7 @@ static void report_failure(struct cli *cli, const char *command, int ends,
                            const struct hf_error *error, const char *message, const char *hint)
 {
     bool doubt = error && error->may_have_happened;
+    struct hf_str shown = hf__cli_mask(cli->scope, hf_str_from(message)); /* it may have a URL */
 
     /* First what was written to stdout, so that the two do not change places in a file. */
     fflush(cli->out);
@@ -116,7 +119,7 @@ static void report_failure(struct cli *cli, const char *command, int ends,
         else
             fputs(code_of(ends), cli->err);
         fputs("\",\"message\":", cli->err);
-        hf__cli_json_write_text(cli->err, hf_str_from(message));
+        hf__cli_json_write_text(cli->err, shown);
         fprintf(cli->err, ",\"may_have_happened\":%s,\"command\":", doubt ? "true" : "false");
         hf__cli_json_write_text(cli->err, hf_str_from(command));
         if (hint) {
@@ -128,7 +131,7 @@ static void report_failure(struct cli *cli, const char *command, int ends,
         fputs("}}\n", cli->err);
     } else {
         fprintf(cli->err, "holdfast%s%s: ", *command ? " " : "", command);
-        write_clean(cli->err, message);
+        write_clean(cli->err, shown.ptr);
         fprintf(cli->err, "%s\n", doubt ? " (the change may have been made anyway)" : "");
         if (hint)
             fprintf(cli->err, "%s\n", hint);
@@ -214,16 +217,40 @@ void hf__cli_notice(struct cli *cli, const char *command, const char *format, ..
     free(message);
 }
 
+bool hf__cli_is_dumb(const struct cli *cli)
+{
+    const char *term = cli->env("TERM");
+
+    return !term || !*term || strcmp(term, "dumb") == 0;
+}
+
+bool hf__cli_is_styled(const struct cli *cli)
+{
+    const char *none = cli->env("NO_COLOR");
+
+    return cli->terminal && !hf__cli_is_dumb(cli) && !(none && *none);
+}
+
 bool hf__cli_for_people(const struct cli *cli)
 {
     return cli->terminal && !cli->json;
 }
 
+const char *hf__cli_out_name(const struct cli *cli)
+{
+    return cli->out_name ? cli->out_name : "standard output";
+}
+
 int hf__cli_flushed(struct cli *cli, int ends)
 {
-    if ((fflush(cli->out) || ferror(cli->out)) && ends == CLI_OK)
-        return hf__cli_fail(cli, "", CLI_FAILED, "cannot write to standard output");
-    return ends;
+    int error;
+
+    errno = 0;
+    if ((!fflush(cli->out) && !ferror(cli->out)) || ends != CLI_OK)
+        return ends;
+    error = errno; /* 0: an earlier write has failed */
+    return hf__cli_fail(cli, "", CLI_FAILED, "cannot write to %s%s%s", hf__cli_out_name(cli),
+                        error ? ": " : "", error ? strerror(error) : "");
 }
 
 /* --json without a command, whose options would have it. */
@@ -243,6 +270,8 @@ static void note_options(struct cli *cli, const struct options_table *table, siz
         bool negated;
         const struct option_spec *spec = hf__options_find(table, args[i], &value, &negated);
 
+        if (hf__options_is_json(table, args[i]))
+            cli->json = true;
         if (!spec || !spec->name)
             continue;
         if (strcmp(spec->name, "json") == 0 || strcmp(spec->name, "jsonl") == 0)
@@ -260,7 +289,7 @@ bool hf__cli_options(struct cli *cli, const struct options_table *table, size_t 
     case OPTIONS_OK:
         return true;
     case OPTIONS_HELP:
-        hf__options_help(cli->out, table, cli->width, cli->bold);
+        hf__options_help(cli->out, table, cli->width, cli->styled);
         *ends = hf__cli_flushed(cli, CLI_OK);
         return false;
     case OPTIONS_BAD:
@@ -429,7 +458,7 @@ static int run_help(struct cli *cli, size_t args_len, const char *const *args)
         return unknown_command(cli, args_len, args);
     if (!command->options)
         return hf__help_print(cli);
-    hf__options_help(cli->out, command->options, cli->width, cli->bold);
+    hf__options_help(cli->out, command->options, cli->width, cli->styled);
     return hf__cli_flushed(cli, CLI_OK);
 }
 

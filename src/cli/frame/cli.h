@@ -7,7 +7,7 @@
 #ifndef HF_CLI_FRAME_CLI_H
 #define HF_CLI_FRAME_CLI_H
 
-#include "cli/frame/options.h"
+#include "cli/frame/options/options.h"
 
 /*
  * How the program ends. Scripts rely on these numbers: they do not change. topics.c has
@@ -52,14 +52,16 @@ struct cli_outcome {
 struct cli {
     struct hf_scope *scope;
     FILE *out;
+    const char *out_name; /* of a file that is `out`; NULL: it is standard output */
     FILE *err;
-    size_t width;        /* of help */
-    bool terminal;       /* `out` is one: lists are for people */
-    size_t columns;      /* of that terminal; 0: not known */
-    bool bold;           /* headings are bold: a terminal, and NO_COLOR is not set */
-    bool expanded;       /* lists on it have a line for each field */
-    bool json;           /* --json or --jsonl was given: errors are JSON, too */
-    bool table_named;    /* --table was given */
+    size_t width;           /* of help */
+    bool terminal;          /* `out` is one: lists are for people */
+    size_t columns;         /* of that terminal; 0: not known */
+    bool styled;            /* bold text and colours: hf__cli_is_styled() */
+    bool expanded;          /* lists on it have a line for each field */
+    bool json;              /* --json or --jsonl was given: errors are JSON, too */
+    bool table_named;       /* --table was given */
+    const char *unwritable; /* why the directory was opened to be read only; NULL: it was not */
     struct guard *guard; /* canceled calls were ended by the signal that it has seen; NULL: none */
     bool ends_by_signal; /* and the command has not failed then */
     struct database_shared *shared; /* a database that stays open between commands; NULL: none */
@@ -151,13 +153,23 @@ void hf__cli_notice(struct cli *cli, const char *command, const char *format, ..
 int hf__cli_fail_with(struct cli *cli, const char *command, int ends, const struct hf_error *error,
                       const char *message);
 
+/* The terminal can do nothing but print: TERM is dumb, or there is none. */
+bool hf__cli_is_dumb(const struct cli *cli);
+
+/* Are bold text and colours wanted? On a terminal that has them, unless NO_COLOR is set: no-color.org. The one
+ * place that decides it; cli->styled is the answer. */
+bool hf__cli_is_styled(const struct cli *cli);
+
 /* Is the output read by a person? Then times are local, and in words. */
 bool hf__cli_for_people(const struct cli *cli);
 
 /* Which RocksDB the command was built with: "7.8.3, part of the command". */
 const char *hf__cli_rocksdb(void);
 
-/* Flush standard output. CLI_FAILED if it could not be written: a full disk, a closed pipe. */
+/* What `out` is called in errors. */
+const char *hf__cli_out_name(const struct cli *cli);
+
+/* Flush the output. CLI_FAILED if it could not be written: a full disk, a closed pipe. */
 int hf__cli_flushed(struct cli *cli, int ends);
 
 #endif

@@ -20,7 +20,7 @@
 
 #include "base/base.h"
 #include "cli/config/config_use.h"
-#include "cli/frame/child.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/engine.h>
 
@@ -28,6 +28,16 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What holds from parsing on: what is open belongs to a database, and how it ends is a code of cli.h. */
+static void command_check(const struct command_ctx *c)
+{
+    assert(c->cli && c->command && c->name && c->scope);
+    assert(c->ends >= CLI_OK); /* DATABASE_ABSENT is no code to end with */
+    assert(!c->place || c->command->place);
+    assert((!c->db && !c->blobs && !c->place) || c->database);
+    assert(!c->listing || c->rows);
+}
 
 /* ---- for bodies ----------------------------------------------------------------------------- */
 
@@ -61,6 +71,7 @@ enum hf_status hf__command_shown(struct command_ctx *c, int ends)
 
 enum hf_status hf__command_missing(struct command_ctx *c, const char *option)
 {
+    assert(option[0] == '-');
     return hf__command_fail(c, CLI_USAGE, "missing option %s", option);
 }
 
@@ -79,6 +90,7 @@ enum hf_status hf__command_end(struct command_ctx *c, int ends)
 void hf__command_wait(struct command_ctx *c, struct database_wait *wait, uint64_t wait_ms,
                       uint64_t busy_code)
 {
+    assert(!c->wait && !c->db);
     *wait = (struct database_wait){.bounded = hf__options_source(c->table, &c->options, "wait") !=
                                               OPTION_DEFAULT,
                                    .wait_ms = wait_ms,
@@ -90,6 +102,7 @@ enum hf_status hf__command_waited(struct command_ctx *c, enum hf_status status)
 {
     const struct database_wait *wait = c->wait;
 
+    assert(wait);
     if (status != HF_LOCKED && (status != HF_TIMEOUT || !wait->bounded || !wait->wait_ms))
         return status;
     if (!c->database->quiet)
@@ -122,6 +135,7 @@ enum hf_status hf__command_print(struct command_ctx *c, const struct rows_field 
 {
     int ends = hf__rows_one(c->cli, c->database, fields, len);
 
+    assert(c->database && !c->listing && (fields || !len));
     if (ends == CLI_OK)
         return HF_OK;
     if (c->ends == CLI_OK)
@@ -132,6 +146,7 @@ enum hf_status hf__command_print(struct command_ctx *c, const struct rows_field 
 enum hf_status hf__command_print_json(struct command_ctx *c, const struct rows_field *fields,
                                       size_t len)
 {
+    assert(c->database);
     return c->database->json ? hf__command_print(c, fields, len) : HF_OK;
 }
 
@@ -158,6 +173,7 @@ static void command_close(struct command_ctx *c)
  * remove all of them. */
 static enum hf_status command_open_empty(struct command_ctx *c)
 {
+    assert(c->command->place && c->command->table == COMMAND_EMPTY);
     command_close(c);
     c->makes = c->empty = true;
     TRY(hf_open(c->scope, HF_STR("memory:"), NULL, &c->db));
@@ -184,6 +200,7 @@ static bool command_open(struct command_ctx *c)
     const struct command *command = c->command;
     enum hf_status status;
 
+    assert(!c->db && !c->place && c->ends == CLI_OK);
     c->makes = c->database->create = command->table == COMMAND_MAKES;
     c->database->absent_ok = command->table == COMMAND_LOOKS || command->table == COMMAND_EMPTY;
     c->database->maker = command->place ? command->place->maker : NULL;
@@ -220,6 +237,7 @@ static bool command_parse(struct command_ctx *c, size_t args_len, const char *co
 {
     const struct command *command = c->command;
 
+    assert(!c->settings && command->settings_size > 0);
     c->settings = hf_scope_alloc(c->scope, command->settings_size);
     c->rows = hf_scope_alloc(c->scope, sizeof(*c->rows));
     if (!c->settings || !c->rows) {
@@ -234,12 +252,14 @@ static bool command_parse(struct command_ctx *c, size_t args_len, const char *co
         return false;
     c->operands = c->options.operands;
     c->operands_len = c->options.operands_len;
+    assert(c->operands_len >= command->min && c->operands_len <= command->max);
     return hf__cli_config_use(c);
 }
 
 /* Show an error that was not shown yet, and end the list. */
 static void command_report(struct command_ctx *c, enum hf_status status)
 {
+    command_check(c);
     if (status != HF_OK && c->ends == CLI_OK)
         hf__command_failed(c);
     if (c->listing)
@@ -259,6 +279,7 @@ static void command_work(struct command_ctx *c)
     else if (command->unopened)
         command->unopened(c);
     command_close(c);
+    assert(!c->db && !c->blobs && !c->place); /* (2) */
     if (command->end)
         command->end(c);
 }

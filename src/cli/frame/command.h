@@ -21,7 +21,7 @@
 #ifndef HF_CLI_FRAME_COMMAND_H
 #define HF_CLI_FRAME_COMMAND_H
 
-#include "cli/frame/rows.h"
+#include "cli/frame/output/rows.h"
 
 #include <holdfast/blob.h>
 

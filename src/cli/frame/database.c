@@ -6,6 +6,8 @@
  *  (1) A status has one exit code, whichever command meets it: exit_of().
  *  (2) An error is one line on standard error, whatever is in the message.
  *  (3) A directory is made by commands that store something new, and by no others.
+ *  (4) A directory that this user may not write, or on a file system that nobody may write, is opened to be
+ *      read. What writes then fails, and says why.
  *
  * A directory that another process has open is waited for by looking again and again, with pauses of
  * up to LOOK_MAX_MS: there is nothing to be woken by, as that process may be killed.
@@ -14,15 +16,21 @@
 
 #include "base/buf.h"
 #include "cli/config/config_use.h"
-#include "cli/frame/child.h"
+#include "cli/frame/process/child.h"
 #include "cli/serve/holder.h"
 
 #include <holdfast/blob.h>
 #include <holdfast/engine.h>
 #include <holdfast/prefix.h>
 
+#include <assert.h>
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+_Static_assert(CLI_OK == 0, "a command that has not failed");
 
 enum { LOOK_MIN_MS = 5, LOOK_MAX_MS = 100, MOMENT_MS = 1000 };
 
@@ -79,8 +87,19 @@ int hf__database_exit(const struct hf_error *error)
 {
     int ends = exit_of(error->status);
 
+    assert(error);
     /* A server that is down, a connection that broke: the same call may succeed later. */
     return ends == CLI_FAILED && error->may_retry ? (int)CLI_UNAVAILABLE : ends;
+}
+
+/* What was refused as the directory cannot be written. (4) */
+static bool is_refused(const struct cli *cli, const struct hf_error *error)
+{
+    static const char said[] = "The database was opened read-only";
+
+    assert(error);
+    return cli->unwritable && error->status == HF_DENIED && error->message.len > strlen(said) &&
+           memcmp(error->message.ptr, said, strlen(said)) == 0;
 }
 
 /* The error of `s` with something in front and behind, as one line. */
@@ -95,6 +114,8 @@ static int fail_line(struct cli *cli, const char *command, const struct hf_scope
                                          what ? ": " : "", HF_FMT(text), HF_FMT(more));
     char *at;
 
+    if (is_refused(cli, error))
+        line = hf_scope_format(cli->scope, "%.*s, as %s", HF_FMT(line), cli->unwritable);
     if (error->status == HF_CANCELED && came) /* a signal ended it */
         return cli->ends_by_signal ? CLI_OK : CLI_SIGNAL + came;
     /* The copy is ours; what a service answers may have any bytes in it. */
@@ -221,13 +242,38 @@ static bool is_usable(struct cli *cli, const char *command,
     return false;
 }
 
-static enum hf_status open_url(struct hf_scope *s, const struct database_settings *settings,
+/* Why this directory cannot be written; NULL: it can, or it is none. (4) */
+static const char *why_unwritable(struct hf_scope *s, struct hf_str url)
+{
+    static const char *const names[] = {"", "/durable", "/journal"};
+    struct hf_str path;
+
+    if (!read_path(s, url, &path))
+        return NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct hf_str file = hf_scope_format(s, "%s%s", path.ptr, names[i]);
+
+        if (!file.ptr || faccessat(AT_FDCWD, file.ptr, W_OK, AT_EACCESS) == 0)
+            continue;
+        if (errno == EROFS)
+            return "its file system is mounted read-only";
+        if (errno == EACCES)
+            return "this user has no permission to write it";
+    }
+    return NULL;
+}
+
+static enum hf_status open_url(struct cli *cli, const struct database_settings *settings,
                                struct hf_str url, struct hf_db **db)
 {
+    struct hf_scope *s = cli->scope;
+
+    cli->unwritable = settings->read_only ? NULL : why_unwritable(s, url);
     hf_scope_timeout_ms(s, (uint32_t)settings->timeout_ms);
     return hf_open(s, url,
                    HF_OPTIONS(hf_engine_options, .region = settings->region,
-                              .no_create = !settings->create, .read_only = settings->read_only,
+                              .no_create = !settings->create,
+                              .read_only = settings->read_only || cli->unwritable,
                               .memtable_bytes = settings->memtable_bytes,
                               .cache_bytes = settings->cache_bytes),
                    db);
@@ -296,15 +342,18 @@ bool hf__database_open(struct cli *cli, const char *command,
         return false;
     if (shared && cli->shared->db) {
         *db = cli->shared->db;
+        cli->unwritable = cli->shared->unwritable;
         hf_scope_timeout_ms(cli->scope, (uint32_t)settings->timeout_ms);
         return true;
     }
-    status = open_url(cli->scope, settings, url, db);
+    status = open_url(cli, settings, url, db);
     if (status == HF_OK) {
         bool finished = database_finish_open(cli, command, settings, db, ends);
 
-        if (shared)
+        if (shared) {
             cli->shared->db = *db;
+            cli->shared->unwritable = cli->unwritable;
+        }
         return finished;
     }
     *ends = status == HF_LOCKED && read_path(cli->scope, url, &path)
@@ -400,7 +449,7 @@ bool hf__database_open_waiting(struct cli *cli, const char *command,
         return false;
     for (;;) {
         struct hf_scope_mark mark = hf_scope_mark(s);
-        enum hf_status status = open_url(s, settings, settings->url, db);
+        enum hf_status status = open_url(cli, settings, settings->url, db);
         struct holder holder;
 
         wait->waited_ms = now_ms(cli) - begin_ms;

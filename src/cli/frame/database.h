@@ -115,6 +115,7 @@ struct database_settings {
 struct database_shared {
     struct database_settings settings; /* which one: URL, prefix, profile and region */
     struct hf_db *db;                  /* NULL: not open yet */
+    const char *unwritable;            /* as that of struct cli */
 };
 
 /* Close what hf__database_open() has opened, unless it is shared. NULL is accepted. */

@@ -25,6 +25,7 @@ static const struct cli_command commands[] = {
     COMMAND("check", check, "verify everything in a database"),
     COMMAND("healthcheck", healthcheck, "check that the database answers"),
     COMMAND("top", top, "show what a server is doing now"),
+    COMMAND("console", console, "look at any database with a browser"),
     COMMAND("bench", bench, "measure how fast a database is"),
     COMMAND("doctor", doctor, "find out what is wrong, and what to do about it"),
     COMMAND("item get", item_get, "print an item"),
@@ -36,6 +37,7 @@ static const struct cli_command commands[] = {
     COMMAND("sql", sql, "run a statement of PartiQL"),
     COMMAND("export", export, "write the items of tables to files"),
     COMMAND("import", import, "store the items of files in tables"),
+    COMMAND("snapshot save", snapshot_save, "write a data directory to one file"),
     COMMAND("shell", shell, "run statements and commands as you type them"),
     COMMAND("table create", table_create, "create a table"),
     COMMAND("table ls", table_ls, "list tables"),
@@ -50,6 +52,8 @@ static const struct cli_command commands[] = {
     COMMAND("lock show", lock_show, "show a lock"),
     COMMAND("lock break", lock_break, "take a lock away from its holder"),
     COMMAND("lock import", lock_import, "take over the locks of another library's table"),
+    COMMAND("copy", copy, "copy tables to another database, and follow their changes"),
+    COMMAND("cutover", cutover, "let the copy of a database take over"),
     COMMAND("kv get", kv_get, "print the value of a key"),
     COMMAND("kv set", kv_set, "set the value of a key"),
     COMMAND("kv delete", kv_delete, "delete a key"),
@@ -78,12 +82,15 @@ static const struct cli_command commands[] = {
     COMMAND("records process", records_process, "run a program for each unprocessed record"),
     COMMAND("outbox emit", outbox_emit, "store an event for delivery"),
     COMMAND("outbox import", outbox_import, "store the events of a file"),
+    COMMAND("outbox adopt", outbox_adopt, "move the events of another library's table"),
     COMMAND("outbox ls", outbox_ls, "list events"),
     COMMAND("outbox failed", outbox_failed, "list dead letters"),
     COMMAND("outbox retry", outbox_retry, "deliver dead letters again"),
     COMMAND("outbox discard", outbox_discard, "delete dead letters or pending events"),
     COMMAND("outbox stats", outbox_stats, "print the backlog, lag and failures"),
     COMMAND("outbox drain", outbox_drain, "deliver all events that are due, then end"),
+    COMMAND("outbox pause", outbox_pause, "let all relays of an outbox pause"),
+    COMMAND("outbox resume", outbox_resume, "let paused relays go on"),
     COMMAND("outbox cleanup", outbox_cleanup, "delete old events from the history"),
     COMMAND("outbox replay", outbox_replay, "deliver events of the history again"),
     COMMAND("outbox sweep", outbox_sweep, "delete large payloads that no event references"),
@@ -116,6 +123,7 @@ static const struct cli_command commands[] = {
     COMMAND("events sweep", events_sweep, "delete events and blobs that nobody can read"),
     COMMAND("events export", events_export, "write all events as JSON lines"),
     COMMAND("events import", events_import, "append the events of an export"),
+    COMMAND("events adopt", events_adopt, "import the table of another event store"),
     COMMAND("events verify", events_verify, "verify that no event was changed"),
     COMMAND("blobs put", blobs_put, "store a file, named by its digest"),
     COMMAND("blobs get", blobs_get, "print the blob with a digest"),
@@ -135,6 +143,7 @@ static const struct cli_command commands[] = {
     COMMAND("config set", config_set, "name a database, or change what is said of it"),
     COMMAND("config unset", config_unset, "forget a named database, or something of it"),
     COMMAND("config path", config_path, "print where the config file is"),
+    COMMAND("call", call, "call a method of the interface for other languages"),
     COMMAND("mcp", mcp, "serve the database to language models"),
     COMMAND("streams tail", streams_tail, "print the changes of a table"),
     COMMAND("demo", demo, "run an order service for a minute, and check it"),
@@ -142,10 +151,10 @@ static const struct cli_command commands[] = {
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "item query scan sql shell table import export streams blobs"},
+    {"Data", "item query scan sql shell table import export copy cutover snapshot streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
     {"Server", "serve check healthcheck top"},
-    {"Tools", "doctor bench demo mcp config iam completion"},
+    {"Tools", "doctor bench demo call mcp config iam completion"},
 };
 
 /* What is said of several commands at once, and where manual pages refer to. */
@@ -157,7 +166,10 @@ static const struct cli_noun nouns[] = {
     {"shell", NULL, NULL, "config item query sql"},
     {"table", "create, change, list, show and delete tables", NULL, "export import item streams"},
     {"import", NULL, NULL, "export table"},
-    {"export", NULL, NULL, "import table"},
+    {"export", NULL, NULL, "copy import snapshot table"},
+    {"copy", NULL, NULL, "cutover export table"},
+    {"cutover", NULL, NULL, "copy"},
+    {"snapshot", "write a data directory to one file", NULL, "export serve"},
     {"streams", "print the changes of a table", NULL, "iam table"},
     {"blobs", "store and read files that are too large for an item",
      "Blobs are bytes that are too many for an item. They are in a directory or in S3, named by "
@@ -176,12 +188,14 @@ static const struct cli_noun nouns[] = {
     {"outbox", "store events for delivery, and look after them", NULL, "blobs events iam relay"},
     {"relay", NULL, NULL, "iam outbox"},
     {"events", "an event store: append, read, subscribe, export", NULL, "blobs iam outbox"},
-    {"serve", NULL, NULL, "check healthcheck"},
+    {"serve", NULL, NULL, "check console healthcheck import snapshot table"},
+    {"console", NULL, NULL, "serve top"},
     {"check", NULL, NULL, "serve"},
     {"healthcheck", NULL, NULL, "serve"},
     {"top", NULL, NULL, "doctor serve"},
     {"doctor", NULL, NULL, "check healthcheck top"},
     {"bench", NULL, NULL, "doctor top"},
+    {"call", NULL, NULL, "item mcp sql"},
     {"demo", NULL, NULL, "events outbox serve"},
     {"config", "names for databases, so that --db @NAME is enough", NULL, "doctor"},
     {"iam", "print the IAM policies that patterns need on AWS", NULL,
@@ -219,11 +233,34 @@ static size_t help_width(void)
     return columns > WIDTH_MAX ? WIDTH_MAX : columns;
 }
 
-static bool can_print_bold(void)
+/*
+ * A command line of DynamoDB Local is one of `serve`, as images have it that replace amazon/dynamodb-local: "-jar
+ * DynamoDBLocal.jar -inMemory", with options of Java before it or not, and also where the program is called java.
+ */
+static bool is_local(const char *program, size_t args_len, const char *const *args)
 {
-    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *slash = program ? strrchr(program, '/') : NULL;
 
-    return isatty(STDOUT_FILENO) == 1 && (!none || !*none) && term && strcmp(term, "dumb") != 0;
+    if (program && strcmp(slash ? slash + 1 : program, "java") == 0)
+        return true;
+    return args_len && (strcmp(args[0], "-jar") == 0 || strncmp(args[0], "-D", 2) == 0 ||
+                        strncmp(args[0], "-X", 2) == 0);
+}
+
+static int run_command(struct cli *cli, const char *program, size_t args_len,
+                       const char *const *args)
+{
+    const char **more;
+
+    if (!is_local(program, args_len, args))
+        return hf__cli_run(cli, args_len, args);
+    more = hf_scope_alloc(cli->scope, (args_len + 1) * sizeof(*more));
+    if (!more)
+        return hf__cli_fail(cli, "", CLI_FAILED, "out of memory");
+    more[0] = "serve";
+    if (args_len)
+        memcpy(more + 1, args, args_len * sizeof(*more));
+    return hf__cli_run(cli, args_len + 1, more);
 }
 
 int main(int argc, char **argv)
@@ -235,7 +272,6 @@ int main(int argc, char **argv)
                       .width = help_width(),
                       .terminal = isatty(STDOUT_FILENO) == 1,
                       .columns = screen_columns(),
-                      .bold = can_print_bold(),
                       .env = get_variable,
                       .set_env = set_variable,
                       .commands = commands,
@@ -250,7 +286,9 @@ int main(int argc, char **argv)
         return CLI_FAILED;
     if (!cli.scope)
         return hf__cli_fail(&cli, "", CLI_FAILED, "out of memory");
-    ends = hf__cli_run(&cli, argc > 0 ? (size_t)argc - 1 : 0, (const char *const *)argv + 1);
+    cli.styled = hf__cli_is_styled(&cli);
+    ends = run_command(&cli, argc > 0 ? argv[0] : NULL, argc > 0 ? (size_t)argc - 1 : 0,
+                       (const char *const *)argv + 1);
     hf_scope_free(cli.scope);
     return ends;
 }

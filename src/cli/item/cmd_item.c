@@ -2,7 +2,7 @@
  * cli/item/cmd_item.c: one item by its key: `holdfast item get|put|update|delete`.
  */
 #include "base/base.h"
-#include "cli/frame/input.h"
+#include "cli/frame/process/input.h"
 #include "cli/item/item.h"
 
 #include <assert.h>
@@ -23,9 +23,14 @@ struct settings {
     struct hf_item put; /* what is to be put */
 };
 
-#define CONDITION_SPEC                                                                             \
+/* Options that writes share. */
+#define CONDITION_SPECS                                                                            \
     OPT_TEXT("if", "EXPRESSION", condition,                                                        \
-             "Only if this condition holds; otherwise the exit code is 4.")
+             "Only if this condition holds; otherwise the exit code is 4."),                       \
+        ITEM_PLACEHOLDERS
+#define RETURN_OLD_SPEC(which)                                                                     \
+    OPT_CHOICE("return", "none old", returns, "Print the item that was " which ".",                \
+               .fallback = "none")
 
 /* The key in the operands behind the table. */
 static enum hf_status key_read(struct command_ctx *c, struct item_keys *keys, struct hf_item *key)
@@ -41,6 +46,8 @@ static enum hf_status condition_make(struct command_ctx *c, const struct item_ke
     struct settings *settings = c->settings;
     struct hf_str hash;
 
+    assert(!settings->if_missing || !settings->if_there);
+    assert(!(settings->if_missing || settings->if_there) || keys->hash.name.len);
     *condition = settings->condition;
     if (!settings->if_missing && !settings->if_there)
         return HF_OK;
@@ -127,10 +134,8 @@ static const struct option_spec put_specs[] = {
              .letter = 'f'),
     OPT_FLAG("if-missing", if_missing,
              "Only if there is no item with that key; otherwise the exit code is 4."),
-    CONDITION_SPEC,
-    ITEM_PLACEHOLDERS,
-    OPT_CHOICE("return", "none old", returns, "Print the item that was replaced.",
-               .fallback = "none"),
+    CONDITION_SPECS,
+    RETURN_OLD_SPEC("replaced"),
     ITEM_FORMAT,
     ITEM_ONE,
 };
@@ -177,6 +182,7 @@ static enum hf_status item_put(struct command_ctx *c)
     struct hf_put_item_result result;
     struct item_keys keys = {0};
 
+    assert(settings->put.ptr); /* the check has read it */
     if (settings->if_missing)
         TRY(hf__cli_item_keys(c, put.table, (struct hf_str){0}, &keys));
     TRY(condition_make(c, &keys, &put.condition));
@@ -192,7 +198,7 @@ COMMAND_OF(item_put, item_put, ITEM_SETTINGS(struct settings), .min = 1, .max = 
 
 /* ---- update --------------------------------------------------------------------------------- */
 
-enum { RETURNS_NEW, RETURNS_OLD, RETURNS_NONE };
+enum { RETURNS_NEW, RETURNS_OLD, RETURNS_NONE }; /* in the order of the choices */
 
 static const struct option_spec update_specs[] = {
     OPT_LIST(
@@ -206,8 +212,7 @@ static const struct option_spec update_specs[] = {
         "if-there", if_there,
         "Only if the item exists; otherwise the exit code is 4. Without this option a missing item is "
         "created."),
-    CONDITION_SPEC,
-    ITEM_PLACEHOLDERS,
+    CONDITION_SPECS,
     OPT_CHOICE("return", "new old none", returns,
                "Print the item as it is now, as it was before, or nothing.", .fallback = "new"),
     ITEM_FORMAT,
@@ -248,18 +253,21 @@ static enum hf_status item_update_check(struct command_ctx *c)
 static enum hf_status clause_add(struct command_ctx *c, const char *verb, const char *between,
                                  const struct option_list *list, struct hf_str *text)
 {
+    const char *option = between[1] == '=' ? "--set" : "--add";
     struct settings *settings = c->settings;
 
     for (size_t i = 0; i < list->len; i++) {
-        struct hf_str name = {0}, path, holder;
+        struct hf_str name = {0}, before, path, holder;
         const char *word = hf__cli_item_assignment(list->values[i], &name);
         struct hf_value value;
 
         if (!word)
-            return hf__command_fail(c, CLI_USAGE, "--%s %.*s: has to be NAME=VALUE",
-                                    between[0] == ' ' && between[1] == '=' ? "set" : "add",
+            return hf__command_fail(c, CLI_USAGE, "%s %.*s: has to be NAME=VALUE", option,
                                     HF_FMT(list->values[i]));
-        TRY(hf__cli_item_word(c, settings->item.dynamodb, hf_str_from(word), &value));
+        before = hf_scope_format(c->scope, "%s %.*s=", option, HF_FMT(name));
+        if (!before.ptr)
+            return HF_NOMEM;
+        TRY(hf__cli_item_word(c, settings->item.dynamodb, before.ptr, hf_str_from(word), &value));
         TRY(hf__cli_item_path(c, &settings->item, name, &path));
         holder = hf__cli_item_value(c, &settings->item, value);
         *text = hf_scope_format(c->scope, "%.*s%s%.*s%s%.*s", HF_FMT(*text), i ? ", " : verb,
@@ -319,10 +327,8 @@ COMMAND_OF(item_update, item_update, ITEM_SETTINGS(struct settings), .min = 2, .
 
 static const struct option_spec delete_specs[] = {
     OPT_FLAG("if-there", if_there, "Only if the item exists; otherwise the exit code is 4."),
-    CONDITION_SPEC,
-    ITEM_PLACEHOLDERS,
-    OPT_CHOICE("return", "none old", returns, "Print the item that was deleted.",
-               .fallback = "none"),
+    CONDITION_SPECS,
+    RETURN_OLD_SPEC("deleted"),
     ITEM_FORMAT,
     ITEM_ONE,
 };

@@ -62,14 +62,15 @@ static const struct option_example query_examples[] = {
     {"holdfast query orders ann 10..19 --filter 'price > :p' --values '{\":p\":100}'",
      "Those of ten days that cost more than 100."},
     {"holdfast query orders open --index by_status --all", "By an index."},
+    {"holdfast query logs web '=2026*'", "The range key that is 2026*, not those that begin so."},
 };
 
 const struct options_table hf__query_options = {
     .name = "query",
     .operands = "TABLE [KEY [RANGE]]",
     .about = "Print the items with one hash key, in the order of their range keys.\n\n"
-             "RANGE is a value, or one of: <V  <=V  >V  >=V  FROM..TO  PREFIX*. For a string that "
-             "looks like one of these use --where.",
+             "RANGE is a value, or one of: =V  <V  <=V  >V  >=V  FROM..TO  PREFIX*. Behind a sign "
+             "V is taken as it is: =a..b is the string a..b, and ==x the string =x.",
     COMMAND_SPECS(query),
 };
 
@@ -119,7 +120,7 @@ static enum hf_status read_check(struct command_ctx *c)
     return HF_OK;
 }
 
-/* The operator that RANGE begins with, which is taken off; = if there is none. */
+/* The operator that RANGE begins with, which is taken off; NULL: there is none. */
 static const char *operator_take(struct hf_str *word)
 {
     static const char *const signs[] = {"<=", ">=", "<", ">", "="};
@@ -132,7 +133,7 @@ static const char *operator_take(struct hf_str *word)
             return signs[i];
         }
     }
-    return "=";
+    return NULL;
 }
 
 static struct hf_str value_add(struct command_ctx *c, const struct key_part *part,
@@ -158,11 +159,10 @@ static enum hf_status range_make(struct command_ctx *c, const struct key_part *p
 {
     struct settings *settings = c->settings;
     struct hf_str path = hf__cli_item_name(c, &settings->item, part->name), value, to;
-    const char *dots = memmem(word.ptr, word.len, "..", 2);
+    const char *sign = operator_take(&word), *dots = memmem(word.ptr, word.len, "..", 2);
     enum hf_status status = HF_OK;
-    const char *sign;
 
-    if (dots && dots > word.ptr && dots + 2 < word.ptr + word.len) {
+    if (!sign && dots && dots > word.ptr && dots + 2 < word.ptr + word.len) {
         value = value_add(c, part, hf_str_of(word.ptr, (size_t)(dots - word.ptr)), &status);
         to = value_add(c, part, hf_str_of(dots + 2, (size_t)(word.ptr + word.len - dots - 2)),
                        &status);
@@ -170,14 +170,14 @@ static enum hf_status range_make(struct command_ctx *c, const struct key_part *p
                                 HF_FMT(to));
         return status;
     }
-    if (part->type == HF_SCALAR_S && word.len && word.ptr[word.len - 1] == '*') {
+    if (!sign && part->type == HF_SCALAR_S && word.len && word.ptr[word.len - 1] == '*') {
         value = value_add(c, part, hf_str_of(word.ptr, word.len - 1), &status);
         *text = hf_scope_format(c->scope, "begins_with(%.*s, %.*s)", HF_FMT(path), HF_FMT(value));
         return status;
     }
-    sign = operator_take(&word);
     value = value_add(c, part, word, &status);
-    *text = hf_scope_format(c->scope, "%.*s %s %.*s", HF_FMT(path), sign, HF_FMT(value));
+    *text =
+        hf_scope_format(c->scope, "%.*s %s %.*s", HF_FMT(path), sign ? sign : "=", HF_FMT(value));
     return status;
 }
 

@@ -51,19 +51,58 @@ const struct options_table hf__sql_options = {
     COMMAND_SPECS(sql),
 };
 
+/* Behind a string, a quoted name or a comment that begins here; `at` itself: none does. */
+static const char *quoted_skip(const char *at)
+{
+    const char *end = at;
+
+    if (*at == '\'' || *at == '"') {
+        end = strchr(at + 1, *at);
+        return end ? end + 1 : at + strlen(at);
+    }
+    if (at[0] == '-' && at[1] == '-')
+        return at + strcspn(at, "\n");
+    if (at[0] == '/' && at[1] == '*') {
+        end = strstr(at + 2, "*/");
+        return end ? end + 2 : at + strlen(at);
+    }
+    return at;
+}
+
+/* How many parameters a statement has. */
+static size_t parameters_count(const char *statement)
+{
+    size_t count = 0;
+
+    for (const char *at = statement; *at;) {
+        const char *behind = quoted_skip(at);
+
+        count += behind == at && *at == '?';
+        at = behind == at ? at + 1 : behind;
+    }
+    return count;
+}
+
 static enum hf_status sql_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_value *parameters;
+    size_t wanted;
 
     if (settings->transaction)
         return HF_OK;
     settings->parameters_len = c->operands_len - 1;
+    wanted = parameters_count(c->operands[0]);
+    if (settings->parameters_len > wanted) /* DynamoDB would ignore them */
+        return hf__command_fail(
+            c, CLI_USAGE, "'%s' is too much: the statement has %zu parameter%s (?)%s",
+            c->operands[wanted + 1], wanted, wanted == 1 ? "" : "s",
+            wanted ? "" : "; for several statements use --transaction or 'holdfast shell'");
     parameters = hf_scope_alloc(c->scope, c->operands_len * sizeof(*parameters));
     if (!parameters)
         return HF_NOMEM;
     for (size_t i = 0; i < settings->parameters_len; i++)
-        TRY(hf__cli_item_word(c, settings->item.dynamodb, hf__command_operand(c, i + 1),
+        TRY(hf__cli_item_word(c, settings->item.dynamodb, "", hf__command_operand(c, i + 1),
                               &parameters[i]));
     settings->parameters = settings->parameters_len ? parameters : NULL;
     return HF_OK;
@@ -230,13 +269,19 @@ static enum hf_status pages_print(struct command_ctx *c, struct item_list *list,
 static void reasons_report(struct command_ctx *c)
 {
     const struct hf_error *error = hf_scope_error(c->scope);
+    bool reported = false; /* the first one: error->table is that of it */
 
     for (size_t i = 0; i < error->reasons_len; i++) {
         const struct hf_cancel_reason *reason = &error->reasons[i];
+        bool named = !reported && hf_str_equal(reason->code, HF_STR("ResourceNotFound"));
 
-        if (!hf_str_equal(reason->code, HF_STR("None")))
-            hf__cli_notice(c->cli, c->name, "statement %zu: %.*s", i + 1,
-                           HF_FMT(reason->message.ptr ? reason->message : reason->code));
+        if (hf_str_equal(reason->code, HF_STR("None")))
+            continue;
+        reported = true;
+        hf__cli_notice(c->cli, c->name, "statement %zu: %.*s%s%.*s", i + 1,
+                       HF_FMT(reason->message.ptr ? reason->message : reason->code),
+                       named && error->table.ptr ? ": table " : "",
+                       HF_FMT(named ? error->table : (struct hf_str){0}));
     }
 }
 

@@ -69,9 +69,10 @@ struct hf_str hf__cli_item_value(struct command_ctx *c, struct item_settings *se
 /* NAME=VALUE of the command line: where the value begins; NULL: there is no = or no name. */
 const char *hf__cli_item_assignment(struct hf_str word, struct hf_str *name);
 
-/* A value of the command line: JSON, or else a string. What begins as JSON does has to be JSON. */
-enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, struct hf_str word,
-                                 struct hf_value *value);
+/* A value of the command line: JSON, or else a string. What begins as JSON does has to be JSON. `before` is what an
+ * error shows in front of it: "--set price=". */
+enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, const char *before,
+                                 struct hf_str word, struct hf_value *value);
 
 /* An item from its text. The error says `what` it is. */
 enum hf_status hf__cli_item_read(struct command_ctx *c, bool dynamodb, const char *what,

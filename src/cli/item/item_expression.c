@@ -121,7 +121,8 @@ const char *hf__cli_item_assignment(struct hf_str word, struct hf_str *name)
 }
 
 /* DynamoDB's JSON of one value. */
-static enum hf_status typed_read(struct command_ctx *c, struct hf_str word, struct hf_value *value)
+static enum hf_status typed_read(struct command_ctx *c, const char *before, struct hf_str word,
+                                 struct hf_value *value)
 {
     struct hf_str text = hf_scope_format(c->scope, "{\"v\":%.*s}", HF_FMT(word));
     struct hf_item item;
@@ -129,24 +130,24 @@ static enum hf_status typed_read(struct command_ctx *c, struct hf_str word, stru
     if (!text.ptr)
         return HF_NOMEM;
     if (hf_item_from_json(c->scope, text, &item) != HF_OK)
-        return hf__command_fail(c, CLI_USAGE, "%.*s: %s", HF_FMT(word),
+        return hf__command_fail(c, CLI_USAGE, "%s%.*s: %s", before, HF_FMT(word),
                                 hf_scope_error_text(c->scope));
     *value = hf_item_get(item, HF_STR("v"));
     return HF_OK;
 }
 
-enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, struct hf_str word,
-                                 struct hf_value *value)
+enum hf_status hf__cli_item_word(struct command_ctx *c, bool dynamodb, const char *before,
+                                 struct hf_str word, struct hf_value *value)
 {
     struct hf_str error = {0};
     const struct json_node *json = hf__cli_json_read(c->scope, word, &error);
 
     if (json && dynamodb && json->kind == JSON_OBJECT)
-        return typed_read(c, word, value);
+        return typed_read(c, before, word, value);
     if (json && hf__cli_plain_read(c->scope, json, value, &error))
         return HF_OK;
     if (json || (word.len && char_is_among(word.ptr[0], "{[\"")))
-        return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", HF_FMT(word), HF_FMT(error));
+        return hf__command_fail(c, CLI_USAGE, "%s%.*s: %.*s", before, HF_FMT(word), HF_FMT(error));
     *value = hf_value_make(c->scope, (struct hf_attr){.type = HF_TYPE_S, .text = word});
     return value->ptr ? HF_OK : HF_NOMEM;
 }

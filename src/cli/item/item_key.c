@@ -24,6 +24,7 @@ static enum hf_scalar_type type_of(const struct hf_table_description *table, str
 static bool schema_read(const struct hf_table_description *table,
                         const struct hf_key_element *elements, size_t len, struct item_keys *keys)
 {
+    assert(elements && len > 0);
     *keys = (struct item_keys){.hash = {.name = {0}}};
     for (size_t i = 0; i < len; i++) {
         struct key_part *part = elements[i].type == HF_KEY_HASH ? &keys->hash : &keys->range;
@@ -65,6 +66,7 @@ enum hf_status hf__cli_item_keys(struct command_ctx *c, struct hf_str table, str
     if (!found)
         return hf__command_fail(c, CLI_NOT_FOUND, "table %.*s has no index %.*s", HF_FMT(table),
                                 HF_FMT(index));
+    assert(found->key_schema_len > 0);
     if (!schema_read(about, found->key_schema, found->key_schema_len, keys))
         return hf__command_fail(c, CLI_USAGE,
                                 "the key of index %.*s has several attributes of a "
@@ -79,6 +81,7 @@ static enum hf_status bytes_of(struct command_ctx *c, const struct key_part *par
     uint8_t *room = hf_scope_alloc(c->scope, hf__base64_decoded_max(word.len) + 1);
     size_t len = 0;
 
+    assert(part->type == HF_SCALAR_B);
     if (!room)
         return HF_NOMEM;
     if (hf__base64_decode(word, room, &len) != BASE64_OK)
@@ -93,6 +96,7 @@ enum hf_status hf__cli_item_key_value(struct command_ctx *c, const struct key_pa
 {
     struct hf_attr attr = {.type = HF_TYPE_S, .text = word};
 
+    assert(part->name.len > 0 && part->type);
     if (part->type == HF_SCALAR_N)
         attr.type = HF_TYPE_N;
     if (part->type == HF_SCALAR_B) {
@@ -114,6 +118,7 @@ enum hf_status hf__cli_item_key(struct command_ctx *c, const struct item_keys *k
     size_t need = keys->range.name.ptr ? 2 : 1;
     struct hf_attr attrs[2];
 
+    assert(keys->hash.name.len > 0);
     if (words_len != need && need == 2)
         return hf__command_fail(c, CLI_USAGE, "the key has two parts: %.*s and %.*s",
                                 HF_FMT(keys->hash.name), HF_FMT(keys->range.name));

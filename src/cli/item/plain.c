@@ -10,6 +10,7 @@
 #include "cli/item/plain.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/base64.h"
 
@@ -75,11 +76,7 @@ void hf__cli_plain_write_item(FILE *out, struct hf_scope *s, struct hf_item item
 
 struct hf_str hf__cli_plain_of_value(struct hf_scope *s, struct hf_value value)
 {
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text))
-        hf__cli_plain_write(text.out, s, value);
-    return hf__cli_json_text_end(&text, s);
+    return hf__cli_json_of(s, value, hf__cli_plain_write);
 }
 
 struct hf_str hf__cli_plain_of_item(struct hf_scope *s, struct hf_item item)
@@ -100,6 +97,7 @@ struct plain_reader {
 
 static bool reader_fails(struct plain_reader *r, const char *what)
 {
+    assert(what);
     if (!r->error->ptr)
         *r->error = hf_scope_format(r->s, "%s", what);
     return false;
@@ -120,6 +118,7 @@ static bool bytes_read(struct plain_reader *r, const struct json_node *json, str
     uint8_t *room;
     size_t len = 0;
 
+    assert(bytes);
     if (json->kind != JSON_STRING)
         return reader_fails(r, "$binary has to be a string of base64");
     room = hf_scope_alloc(r->s, hf__base64_decoded_max(json->text.len) + 1);
@@ -127,12 +126,14 @@ static bool bytes_read(struct plain_reader *r, const struct json_node *json, str
         return reader_fails(r, "out of memory");
     if (hf__base64_decode(json->text, room, &len) != BASE64_OK)
         return reader_fails(r, "$binary is not base64");
+    assert(len <= hf__base64_decoded_max(json->text.len));
     *bytes = hf_str_of((const char *)room, len);
     return true;
 }
 
 static const struct json_node *tag_of(const struct json_node *json, const char *tag)
 {
+    assert(tag[0] == '$');
     if (json->kind != JSON_OBJECT || json->len != 1)
         return NULL;
     return hf_str_equal(json->first->name, hf_str_from(tag)) ? json->first : NULL;
@@ -183,6 +184,7 @@ static bool members_read(struct plain_reader *r, const struct json_node *json,
 {
     size_t len = 0;
 
+    assert(json->kind == JSON_OBJECT || json->kind == JSON_ARRAY);
     *attrs = hf_scope_alloc(r->s, (json->len + 1) * sizeof(**attrs));
     if (!*attrs)
         return reader_fails(r, "out of memory");
@@ -213,6 +215,7 @@ static bool object_read(struct plain_reader *r, const struct json_node *json,
     const struct json_node *inner;
     struct hf_str bytes;
 
+    assert(json->kind == JSON_OBJECT);
     if ((inner = tag_of(json, tag_set)))
         return set_read(r, inner, value);
     if ((inner = tag_of(json, tag_map)))
@@ -245,15 +248,63 @@ static bool value_read(struct plain_reader *r, const struct json_node *json, str
     return value_made(r, hf__cli_json_to_value(r->s, json), value);
 }
 
+/* ---- which attribute it is -------------------------------------------------------------------- */
+
+static bool number_is_bad(struct plain_reader *r, const struct json_node *json, struct hf_str path)
+{
+    static const char unnamed[] = "Attribute \"\": ";
+    struct hf_attr attr = {.name = path, .type = HF_TYPE_N, .text = json->text};
+    const char *said;
+
+    if (json->kind != JSON_NUMBER || hf_item_check(r->s, hf_item_make(r->s, &attr, 1)) == HF_OK)
+        return false;
+    said = hf_scope_error_text(r->s);
+    if (strncmp(said, unnamed, strlen(unnamed)) == 0)
+        said += strlen(unnamed);
+    (void)reader_fails(r, said);
+    return true;
+}
+
+/*
+ * After a failure: find the first number that is none and say where it is. The values were built without names,
+ * so what was found then does not say it. How deep it goes is bounded by the reader of JSON.
+ */
+static bool number_find(struct plain_reader *r, const struct json_node *json, struct hf_str path)
+{
+    size_t i = 0;
+
+    for (const struct json_node *at = json->first; at; at = at->next, i++) {
+        struct hf_str deeper = path;
+
+        if (json->kind == JSON_ARRAY)
+            deeper = hf_scope_format(r->s, "%.*s[%zu]", HF_FMT(path), i);
+        else if (json->len != 1 || !at->name.len || at->name.ptr[0] != '$')
+            deeper = hf_scope_format(r->s, "%.*s%s%.*s", HF_FMT(path), path.len ? "." : "",
+                                     HF_FMT(at->name));
+        if (deeper.ptr && number_find(r, at, deeper))
+            return true;
+    }
+    return number_is_bad(r, json, path);
+}
+
+static bool check_fails(struct plain_reader *r, const struct json_node *json)
+{
+    struct hf_str said = hf_scope_copy(r->s, hf_str_from(hf_scope_error_text(r->s)));
+
+    assert(hf_scope_error(r->s)->status != HF_OK);
+    return number_find(r, json, HF_STR("")) ? false : reader_fails(r, said.ptr ? said.ptr : "");
+}
+
 bool hf__cli_plain_read(struct hf_scope *s, const struct json_node *json, struct hf_value *value,
                         struct hf_str *error)
 {
     struct plain_reader r = {.s = s, .error = error};
 
+    assert(json && error);
     if (!value_read(&r, json, value))
         return false;
     if (hf_item_check(s, HF_ITEM(s, HF_V("value", *value))) != HF_OK)
-        return reader_fails(&r, hf_scope_error_text(s));
+        return check_fails(&r, json);
     return true;
 }
 
@@ -264,6 +315,7 @@ bool hf__cli_plain_read_item(struct hf_scope *s, struct hf_str text, struct hf_i
     struct plain_reader r = {.s = s, .error = error};
     struct hf_value value;
 
+    assert(error);
     if (!json)
         return false;
     if (json->kind != JSON_OBJECT)
@@ -272,6 +324,6 @@ bool hf__cli_plain_read_item(struct hf_scope *s, struct hf_str text, struct hf_i
         return false;
     *item = hf_value_item(value);
     if (hf_item_check(s, *item) != HF_OK)
-        return reader_fails(&r, hf_scope_error_text(s));
+        return check_fails(&r, json);
     return true;
 }

@@ -11,7 +11,7 @@
 #ifndef HF_CLI_ITEM_PLAIN_H
 #define HF_CLI_ITEM_PLAIN_H
 
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 /* Write a value, or an item. The scope is for the texts of numbers. */
 void hf__cli_plain_write(FILE *out, struct hf_scope *s, struct hf_value value);

@@ -7,8 +7,9 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/confirm.h"
+#include "cli/frame/process/input.h"
 
 #include <holdfast/kv.h>
 
@@ -478,7 +479,9 @@ COMMAND_OF(kv_ls, kv_ls, COMMAND_SETTINGS(struct settings), .max = 1, .place = &
 /* ---- clear ---------------------------------------------------------------------------------- */
 
 static const struct option_spec clear_specs[] = {
-    OPT_FLAG("yes", yes, "Confirm. Without it nothing is deleted.", .letter = 'y'),
+    OPT_FLAG("yes", yes,
+             "Do not ask. Where there is no terminal to ask on, nothing is deleted without it.",
+             .letter = 'y'),
     KEY_SPECS,
     RANGE_SPECS,
     OPT_FLAG("eventual", eventual,
@@ -504,9 +507,7 @@ static enum hf_status kv_clear_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return settings->yes ? HF_OK
-                         : hf__command_fail(c, CLI_USAGE,
-                                            "this deletes all these keys: add --yes to confirm");
+    return hf__command_confirm_now(c, settings->yes, "deletes all these keys");
 }
 
 static enum hf_status kv_clear(struct command_ctx *c)

@@ -5,7 +5,7 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <holdfast/lock.h>
 

@@ -11,10 +11,10 @@
  * unless --keep-running says that it copes: by handing the fence to what the lock protects.
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
 #include "cli/frame/database.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/lock.h>
 

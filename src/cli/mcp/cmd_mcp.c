@@ -16,8 +16,9 @@
  *  (2) Every request gets one answer, unless it was canceled; a notification gets none.
  *  (3) At the end of the input all requests are answered before the program ends.
  */
+#include "base/assert_held.h"
 #include "base/base.h"
-#include "cli/frame/line_reader.h"
+#include "cli/frame/process/line_reader.h"
 #include "cli/mcp/mcp.h"
 
 #include <errno.h>
@@ -128,11 +129,21 @@ struct mcp_server {
     bool broken;                 /* nobody reads the answers */
 };
 
+/* With the mutex held. */
+static void server_check(struct mcp_server *server)
+{
+    ASSERT_HELD(&server->mutex);
+    assert(server->len <= MCP_QUEUE_MAX && server->first < MCP_QUEUE_MAX);
+    assert(server->out);
+}
+
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* The mutex is held. */
 static void answer_send(struct mcp_server *server, struct hf_str line)
 {
+    server_check(server);
+    assert(line.len > 0 && !memchr(line.ptr, '\n', line.len)); /* an answer is one line */
     if (fwrite(line.ptr, 1, line.len, server->out) != line.len || fputc('\n', server->out) == EOF ||
         fflush(server->out) != 0)
         server->broken = true;
@@ -141,6 +152,7 @@ static void answer_send(struct mcp_server *server, struct hf_str line)
 /* A batch whose last answer is there is sent. The mutex is held. */
 static void batch_finish(struct mcp_server *server, struct rpc_batch *batch)
 {
+    ASSERT_HELD(&server->mutex);
     if (batch->missing || batch->open)
         return;
     if (batch->out) {
@@ -170,6 +182,7 @@ static void answer_result(struct mcp_server *server, struct hf_scope *s, struct 
 {
     struct hf_str line;
 
+    assert(id.ptr);
     if (!result.ptr)
         line =
             hf_scope_format(s,
@@ -209,6 +222,7 @@ static void request_end(struct mcp_server *server, struct rpc_request *request)
 {
     struct rpc_batch *batch = request->batch;
 
+    assert(request->scope);
     pthread_mutex_lock(&server->mutex);
     if (server->running == request)
         server->running = NULL;
@@ -230,6 +244,8 @@ static struct rpc_request *request_take(struct mcp_server *server)
     while (!server->len && !server->ended)
         pthread_cond_wait(&server->wake, &server->mutex);
     if (server->len) {
+        server_check(server);
+        assert(!server->running);
         request = server->queue[server->first];
         server->first = (server->first + 1) % MCP_QUEUE_MAX;
         server->len--;

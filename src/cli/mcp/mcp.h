@@ -9,7 +9,7 @@
 #define HF_CLI_MCP_MCP_H
 
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 enum { MCP_MAX_ITEMS_MAX = 10000 };
 enum { MCP_KEYS_MAX = 25 }; /* items that one call gets by their keys */
@@ -50,6 +50,7 @@ struct mcp_tool {
     bool limited;    /* it lists: has `limit`, which --max-items bounds */
     bool cut;        /* of those: its list has no "next"; "more": true says that there is more */
     bool statement;  /* its first parameter is PartiQL, which writes with --write alone */
+    bool guarded;    /* it writes with --write alone: otherwise its command gets --read-only */
     bool by_table;   /* it works on the table that its parameter `table` names, or on all tables */
 };
 

@@ -11,6 +11,7 @@
  *      more says so: a command without "next" is asked for one element more than is returned.
  */
 #include "base/base.h"
+#include "cli/frame/process/input.h"
 #include "cli/mcp/mcp.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct mcp_words {
 
 static bool words_fail(struct mcp_words *w, const char *name, const char *what)
 {
+    assert(name && what);
     w->error = hf_scope_format(w->s, "argument '%s': %s", name, what);
     if (!w->error.ptr)
         w->error = HF_STR("out of memory");
@@ -43,6 +45,7 @@ static bool word_add(struct mcp_words *w, const struct mcp_parameter *parameter,
 {
     struct hf_str word;
 
+    assert(w->len + w->operands_len <= WORDS_MAX);
     if (memchr(text.ptr, '\0', text.len))
         return words_fail(w, parameter->name, "contains a NUL character");
     if (w->len + w->operands_len + 16 > WORDS_MAX)
@@ -73,6 +76,8 @@ static bool is_integer(const struct json_node *value)
 static bool list_add(struct mcp_words *w, const struct mcp_parameter *parameter,
                      const struct json_node *value)
 {
+    assert(parameter->kind == MCP_KEY || parameter->kind == MCP_TEXTS ||
+           parameter->kind == MCP_VALUES);
     if (value->kind != JSON_ARRAY)
         return words_fail(w, parameter->name, "expected an array");
     if (value->len > VALUES_MAX)
@@ -95,6 +100,7 @@ static bool list_add(struct mcp_words *w, const struct mcp_parameter *parameter,
 
 static bool is_among(struct hf_str text, const char *words)
 {
+    assert(words[0]);
     while (*words) {
         size_t len = strcspn(words, " ");
 
@@ -123,6 +129,7 @@ static bool argument_add(struct mcp_words *w, const struct mcp_parameter *parame
     case MCP_FLAG:
         if (value->kind != JSON_TRUE && value->kind != JSON_FALSE)
             return words_fail(w, parameter->name, "expected true or false");
+        assert(parameter->option && w->len < WORDS_MAX);
         if (value->kind == JSON_TRUE)
             w->words[w->len++] = parameter->option;
         return true;
@@ -154,6 +161,7 @@ static const struct json_node *argument_of(const struct json_node *arguments, co
 
 static struct hf_str text_from(struct hf_str text, size_t at)
 {
+    assert(at <= text.len);
     return hf_str_of(text.ptr + at, text.len - at);
 }
 
@@ -311,6 +319,8 @@ static bool words_make(struct mcp_words *w, const struct cli *cli,
         word += len + (word[len] == ' ');
     }
     database_add(w, &settings->database);
+    if (tool->guarded && !settings->write)
+        w->words[w->len++] = "--read-only";
     blobs_add(w, cli, settings, tool->command);
     if (!arguments_known(w, tool, arguments))
         return false;
@@ -361,7 +371,7 @@ static bool command_call(const struct cli *outer, struct mcp_words *w, struct mc
     cli.scope = w->s;
     cli.out = open_memstream(&outcome->out, &outcome->out_len);
     cli.err = open_memstream(&outcome->err, &outcome->err_len);
-    cli.terminal = cli.table_named = cli.ends_by_signal = false;
+    cli.terminal = cli.styled = cli.table_named = cli.ends_by_signal = false;
     cli.columns = 0;
     cli.guard = NULL;
     cli.json = true;
@@ -378,20 +388,17 @@ static bool command_call(const struct cli *outer, struct mcp_words *w, struct mc
 static struct hf_str error_find(struct hf_scope *s, const struct mcp_outcome *outcome,
                                 struct hf_str *notices)
 {
-    struct hf_str text = hf_str_of(outcome->err, outcome->err_len), found = {0};
+    struct hf_str text = hf_str_of(outcome->err, outcome->err_len), found = {0}, written;
 
     *notices = HF_STR("");
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
+    while (hf__input_line(&text, &written)) {
         struct hf_str wrong = {0};
-        const struct json_node *line = hf__cli_json_read(s, hf_str_of(text.ptr, len), &wrong);
+        const struct json_node *line = hf__cli_json_read(s, written, &wrong);
         const struct json_node *error = line ? hf__cli_json_member(line, "error") : NULL;
         const struct json_node *notice = line ? hf__cli_json_member(line, "notice") : NULL;
         const struct json_node *code = hf__cli_json_member(error, "code");
         const struct json_node *message = hf__cli_json_member(error ? error : notice, "message");
 
-        text = text_from(text, len + (end != NULL));
         if (error && code && message)
             found = hf_scope_format(s, "%.*s: %.*s", HF_FMT(code->text), HF_FMT(message->text));
         else if (message)

@@ -101,6 +101,16 @@ static const struct mcp_parameter scan_parameters[] = {
 static const struct mcp_parameter sql_parameters[] = {
     OPERAND("statement", "The statement, such as SELECT * FROM orders WHERE customer = ?"),
     {.name = "parameters", .kind = MCP_VALUES, .text = "Values for the question marks, in order."}};
+static const struct mcp_parameter call_parameters[] = {
+    OPERAND("operation",
+            "An operation of DynamoDB, such as DescribeTimeToLive or DescribeStream; or a "
+            "method of a pattern, such as lock.list: bind.methods lists those with their "
+            "arguments."),
+    {.name = "request",
+     .kind = MCP_OBJECT,
+     .text =
+         "Its request, as DynamoDB's API has it: items are {\"id\":{\"S\":\"7\"}}. Of a method its "
+         "arguments."}};
 static const struct mcp_parameter put_parameters[] = {
     TABLE,
     {.name = "item", .kind = MCP_OBJECT, .required = true, .text = "The whole item. " PLAIN},
@@ -301,6 +311,14 @@ const struct mcp_tool hf__mcp_tools[] = {
          "Run a statement of PartiQL, DynamoDB's SQL. A SELECT whose WHERE has no hash key reads "
          "the whole table. " PLAIN,
      PARAMETERS(sql_parameters)},
+    {.name = "call_operation",
+     .command = "call",
+     .guarded = true,
+     .destroys = true,
+     .text =
+         "Call any operation of DynamoDB by its name, with DynamoDB's JSON: for what no other tool "
+         "does.",
+     PARAMETERS(call_parameters)},
     {.name = "put_item",
      .command = "item put",
      .by_table = true,
@@ -596,7 +614,7 @@ static void write_schema(FILE *out, const struct mcp_settings *settings,
 void hf__mcp_tool_write(FILE *out, const struct mcp_settings *settings, const struct mcp_tool *tool,
                         bool annotations)
 {
-    bool writes = tool->writes || (tool->statement && settings->write);
+    bool writes = tool->writes || ((tool->statement || tool->guarded) && settings->write);
 
     fputs("{\"name\":", out);
     write_text(out, tool->name);
@@ -605,6 +623,12 @@ void hf__mcp_tool_write(FILE *out, const struct mcp_settings *settings, const st
         hf__cli_json_write_text(
             out, HF_STR("Run a SELECT of PartiQL, DynamoDB's SQL; other statements are refused. "
                         "Without a hash key in its WHERE it reads the whole table. " PLAIN));
+    else if (tool->guarded && !settings->write)
+        hf__cli_json_write_text(
+            out,
+            HF_STR(
+                "Call any operation of DynamoDB that reads by its name, with DynamoDB's JSON: for "
+                "what no other tool does. Those that write are refused."));
     else
         write_text(out, tool->text);
     fputs(",\"inputSchema\":", out);

@@ -9,8 +9,8 @@
  *     end         as the program did, now or when it was done
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/once.h>
 

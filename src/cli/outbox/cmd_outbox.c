@@ -1,14 +1,14 @@
 /*
  * cli/outbox/cmd_outbox.c: events that wait, have failed or were delivered, from a shell: `holdfast outbox
- * emit|ls|failed|retry|discard|stats|cleanup|replay|sweep`. What delivers them is cmd_relay.c.
+ * emit|ls|failed|retry|discard|stats|pause|resume|cleanup|replay|sweep`. What delivers them is cmd_relay.c.
  */
 #include "cli/outbox/outbox.h"
 
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/time_arg.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/sink.h>
@@ -24,6 +24,7 @@ struct settings {
     uint64_t limit;
     struct hf_str type; /* of lists */
     struct hf_str cause;
+    struct hf_str why; /* pause */
     /* emit */
     struct hf_str id, key, file, content_type, schema, source, correlation, causation;
     struct hf_str aggregate, aggregate_type, tenant, destination, trace_parent, time;
@@ -502,7 +503,10 @@ static enum hf_status outbox_stats(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
     struct hf_outbox_stats stats = {.whole = true};
+    struct hf_outbox_pause pause = {.paused = false};
 
+    if (c->place)
+        TRY(hf_outbox_paused(c->scope, c->place, &pause));
     if (c->place)
         TRY(hf_outbox_stats_of(c->scope, c->place,
                                HF_OPTIONS(hf_event_list_options, .limit = (uint32_t)settings->scan,
@@ -521,6 +525,8 @@ static enum hf_status outbox_stats(struct command_ctx *c)
                                   hf__rows_number(c->cli, "fullest_bucket", stats.fullest),
                                   hf__rows_number(c->cli, "unreadable", stats.unreadable),
                                   hf__rows_bool("whole", stats.whole),
+                                  hf__rows_bool("paused", pause.paused),
+                                  hf__rows_text("paused_why", pause.why),
                                   hf__rows_array(c->cli, "causes", &stats, stats.causes_len,
                                                  cause_fields)};
 
@@ -530,6 +536,59 @@ static enum hf_status outbox_stats(struct command_ctx *c)
 
 COMMAND_OF(outbox_stats, outbox_stats, COMMAND_SETTINGS(struct settings), .place = &outbox_place,
            .table = COMMAND_LOOKS);
+
+/* ---- pause, resume -------------------------------------------------------------------------- */
+
+static const struct option_spec pause_specs[] = {
+    OPT_TEXT("why", "TEXT", why, "The reason, for others who look: in 'outbox stats'."),
+    OUTBOX_TABLE(struct settings),
+    DATABASE_ONE(struct settings),
+};
+
+static const struct option_example pause_examples[] = {
+    {"holdfast outbox pause --why 'the shop is down'",
+     "Relays finish what is in flight, and wait."},
+};
+
+const struct options_table hf__outbox_pause_options = {
+    .name = "outbox pause",
+    .about = "All relays of the outbox pause, in whatever process they are, until 'outbox resume'. "
+             "They notice it with their next heartbeat, within 5 seconds by default. Events are "
+             "stored as before.",
+    COMMAND_SPECS(pause),
+};
+
+static enum hf_status outbox_pause(struct command_ctx *c)
+{
+    const struct settings *settings = c->settings;
+
+    return hf_outbox_pause(c->scope, c->place, settings->why);
+}
+
+COMMAND_OF(outbox_pause, outbox_pause, COMMAND_SETTINGS(struct settings), .place = &outbox_place);
+
+static const struct option_spec resume_specs[] = {
+    OUTBOX_TABLE(struct settings),
+    DATABASE_ONE(struct settings),
+};
+
+static const struct option_example resume_examples[] = {
+    {"holdfast outbox resume", "Relays deliver again, within 5 seconds."},
+};
+
+const struct options_table hf__outbox_resume_options = {
+    .name = "outbox resume",
+    .about = "Relays that 'outbox pause' has paused go on. It is no failure if they were not "
+             "paused.",
+    COMMAND_SPECS(resume),
+};
+
+static enum hf_status outbox_resume(struct command_ctx *c)
+{
+    return hf_outbox_resume(c->scope, c->place);
+}
+
+COMMAND_OF(outbox_resume, outbox_resume, COMMAND_SETTINGS(struct settings), .place = &outbox_place);
 
 /* ---- cleanup, replay ------------------------------------------------------------------------ */
 

@@ -13,10 +13,10 @@
  *  (4) The memory of an import is that of one batch.
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/line_reader.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
+#include "cli/frame/process/child.h"
+#include "cli/frame/process/line_reader.h"
 #include "cli/outbox/outbox.h"
 #include "cli/outbox/outbox_line.h"
 
@@ -42,14 +42,14 @@ struct settings {
 
 static const struct option_spec specs[] = {
     OPT_CHOICE(
-        "from", "lines cloudevents outbox-event-bus excalibur", from,
+        "from", "lines cloudevents outbox-event-bus excalibur excalibur-data", from,
         "Format of a line. lines: an event as described above; cloudevents: an event as sinks "
         "write it; the others: an item of that library's table, as 'aws dynamodb scan' prints "
         "it.",
         .fallback = "lines", .heading = "Lines"),
     OPT_FLAG("failed", failed,
-             "With --from outbox-event-bus: include events that failed there. Delivered events are "
-             "always skipped."),
+             "With --from outbox-event-bus or excalibur-data: include events that failed there. "
+             "Delivered events are always skipped."),
     OPT_NUMBER("batch", batch, 1, BATCH_MAX,
                "Number of events per transaction: all of them are stored, or none.",
                .fallback = "50"),
@@ -332,8 +332,10 @@ static enum hf_status import_check(struct command_ctx *c)
     const char *path = c->operands_len ? c->operands[0] : "-";
     struct import *import;
 
-    if (settings->failed && settings->from != OUTBOX_LINE_EVENT_BUS)
-        return hf__command_fail(c, CLI_USAGE, "--failed needs --from outbox-event-bus");
+    if (settings->failed && settings->from != OUTBOX_LINE_EVENT_BUS &&
+        settings->from != OUTBOX_LINE_EXCALIBUR_DATA)
+        return hf__command_fail(c, CLI_USAGE,
+                                "--failed needs --from outbox-event-bus or --from excalibur-data");
     import = hf_scope_alloc(c->scope, sizeof(*import));
     if (!import)
         return hf__command_fail(c, CLI_FAILED, "out of memory");

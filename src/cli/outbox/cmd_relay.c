@@ -5,8 +5,8 @@
 #include "cli/outbox/outbox.h"
 
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/relay.h>
 

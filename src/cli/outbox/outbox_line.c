@@ -8,11 +8,16 @@
  * them, or as plain JSON, as a document client does.
  *
  *     outbox-event-bus   id, type, payload (any value), occurredAt, status (created, active,
- *                        failed, completed), gsiSortKey (of a created one: when it is due, in ms),
- *                        metadata
- *     Excalibur          pk, sk (the id), messageType, payload (base64), headers (the text of a
+ *                        failed, completed; before 1.0 PENDING, PROCESSING, FAILED, COMPLETED),
+ *                        gsiSortKey (of a created one: when it is due; of an active one: when its
+ *                        claim ends; in ms), nextAttempt (once the same), metadata
+ *     Excalibur.Outbox   pk, sk (the id), messageType, payload (base64), headers (the text of a
  *                        JSON object), createdAt, isPublished, retryCount, aggregateId,
- *                        aggregateType, correlationId, causationId, tenantId, destination
+ *                        aggregateType, correlationId, causationId, tenantId, destination,
+ *                        leasedAt and leasedBy (who has claimed it)
+ *     Excalibur.Data     PK (OUTBOX# and a status), SK, messageId, messageType, payload (bytes),
+ *                        headers (as above), createdAt, scheduledAt, destination, correlationId,
+ *                        causationId, tenantId, lastAttemptAt
  *
  * What always holds:
  *
@@ -22,10 +27,11 @@
  */
 #include "cli/outbox/outbox_line.h"
 
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/time_arg.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -386,32 +392,76 @@ static bool take_row_time(const struct reading *r, struct hf_item item, const ch
 }
 
 /* An id and a type are what makes it a row of such a table. */
-static bool has_names(const struct reading *r, const char *id, const char *type)
+static bool has_names(const struct reading *r, struct hf_str id, const char *type)
 {
     if (!r->line->event.id.len)
-        return member_fail(r, hf_str_from(id), "is missing");
+        return member_fail(r, id, "is missing");
     return r->line->event.type.len || member_fail(r, hf_str_from(type), "is missing");
+}
+
+/* Times are in ms there. */
+static bool read_ms(struct hf_item item, const char *name, int64_t *us)
+{
+    int64_t ms;
+
+    if (!hf_value_i64(hf_item_get(item, hf_str_from(name)), &ms) || ms <= 0 ||
+        ms >= INT64_MAX / 1000)
+        return false;
+    *us = ms * 1000;
+    return true;
+}
+
+/* The states of a row in its library, and what they mean. */
+enum row_state { ROW_PENDING, ROW_CLAIMED, ROW_DONE, ROW_FAILED, ROW_ADOPTING };
+
+struct row_word {
+    const char *word;
+    enum row_state state;
+};
+
+static bool take_state(const struct reading *r, struct hf_str name, struct hf_str word,
+                       const struct row_word *words, size_t len, const char *expected)
+{
+    size_t i = 0;
+
+    while (i < len && !hf_str_equal(word, hf_str_from(words[i].word)))
+        i++;
+    if (i == len)
+        return member_fail(r, name, expected);
+    r->line->claimed = words[i].state == ROW_CLAIMED;
+    r->line->done = words[i].state == ROW_DONE;
+    r->line->failed = words[i].state == ROW_FAILED;
+    r->line->adopting = words[i].state == ROW_ADOPTING;
+    return true;
 }
 
 static bool take_event_bus(const struct reading *r, struct hf_item item)
 {
     static const struct row_text texts[] = {{"id", IN(id)}, {"type", IN(type)}};
+    static const struct row_word words[] = {
+        {"created", ROW_PENDING}, {"active", ROW_CLAIMED},  {"completed", ROW_DONE},
+        {"failed", ROW_FAILED},   {"PENDING", ROW_PENDING}, {"PROCESSING", ROW_CLAIMED},
+        {"COMPLETED", ROW_DONE},  {"FAILED", ROW_FAILED},   {OUTBOX_ADOPTING_STATUS, ROW_ADOPTING}};
     struct hf_value payload = hf_item_get(item, HF_STR("payload"));
     struct hf_value metadata = hf_item_get(item, HF_STR("metadata"));
-    struct hf_event *event = &r->line->event;
     struct hf_str status = HF_STR("created"), json;
-    int64_t due_ms;
+    const struct hf_env *env = hf_scope_env(r->s);
+    struct hf_event *event = &r->line->event;
+    int64_t at_us = 0;
 
-    if (!take_texts(r, item, texts, sizeof(texts) / sizeof(texts[0])) ||
-        !has_names(r, "id", "type") || !take_row_time(r, item, "occurredAt") ||
-        !take_text(r, item, "status", &status))
+    if (!take_text(r, item, "status", &status) ||
+        !take_state(r, HF_STR("status"), status, words, sizeof(words) / sizeof(words[0]),
+                    "must be created, active, failed or completed") ||
+        !take_texts(r, item, texts, sizeof(texts) / sizeof(texts[0])) ||
+        !has_names(r, HF_STR("id"), "type") || !take_row_time(r, item, "occurredAt"))
         return false;
-    r->line->done = hf_str_equal(status, HF_STR("completed"));
-    r->line->failed = hf_str_equal(status, HF_STR("failed"));
-    if (hf_str_equal(status, HF_STR("created")) &&
-        hf_value_i64(hf_item_get(item, HF_STR("gsiSortKey")), &due_ms) &&
-        due_ms > event->time_us / 1000 && due_ms < INT64_MAX / 1000)
-        event->due_us = due_ms * 1000;
+    if (!read_ms(item, "gsiSortKey", &at_us))
+        (void)read_ms(item, "nextAttempt", &at_us);
+    if (r->line->claimed)
+        r->line->claim_us = at_us;
+    else if (!r->line->done && !r->line->failed &&
+             (at_us > event->time_us || at_us > env->wall_us(env->user)))
+        event->due_us = at_us; /* also of an event of the future, which waits for its own time */
     if (payload.ptr) {
         json = hf__cli_json_of_value(r->s, payload);
         if (!json.ptr)
@@ -433,34 +483,136 @@ static struct hf_str guess_content_type(struct hf_scope *s, struct hf_bytes payl
     return HF_STR("application/octet-stream");
 }
 
-static bool take_excalibur(const struct reading *r, struct hf_item item)
+/* What rows of both packages have. */
+static bool take_excalibur_common(const struct reading *r, struct hf_item item)
 {
     static const struct row_text texts[] = {
-        {"sk", IN(id)},
-        {"messageType", IN(type)},
-        {"pk", IN(key)},
-        {"aggregateId", IN(aggregate)},
-        {"aggregateType", IN(aggregate_type)},
-        {"correlationId", IN(correlation)},
-        {"causationId", IN(causation)},
-        {"tenantId", IN(tenant)},
+        {"messageType", IN(type)},          {"aggregateId", IN(aggregate)},
+        {"correlationId", IN(correlation)}, {"aggregateType", IN(aggregate_type)},
+        {"causationId", IN(causation)},     {"tenantId", IN(tenant)},
         {"destination", IN(destination)},
     };
     struct hf_event *event = &r->line->event;
-    struct hf_str payload = {0}, headers = {0};
 
     if (!take_texts(r, item, texts, sizeof(texts) / sizeof(texts[0])) ||
-        !has_names(r, "sk", "messageType") || !take_row_time(r, item, "createdAt") ||
-        !take_text(r, item, "payload", &payload) || !take_text(r, item, "headers", &headers))
+        !take_row_time(r, item, "createdAt"))
         return false;
-    r->line->done = hf_value_true(hf_item_get(item, HF_STR("isPublished")));
     if (hf_str_equal(event->tenant, HF_STR("__untenanted__")))
         event->tenant = (struct hf_str){0};
+    return true;
+}
+
+static bool take_excalibur_headers(const struct reading *r, struct hf_item item)
+{
+    struct hf_str headers = {0};
+
+    if (!take_text(r, item, "headers", &headers))
+        return false;
+    return !headers.len || hf_str_equal(headers, HF_STR("null")) ||
+           add_header_text(r, HF_STR("headers"), headers);
+}
+
+/* Since when a worker has it. */
+static bool take_claim(const struct reading *r, struct hf_item item, const char *name)
+{
+    struct hf_str text = {0};
+
+    if (!take_text(r, item, name, &text))
+        return false;
+    return !text.len || read_time(r->s, text, &r->line->claim_us) ||
+           member_fail(r, hf_str_from(name), "must be a time such as 2026-11-15T09:30:00.250Z");
+}
+
+static bool take_excalibur(const struct reading *r, struct hf_item item, struct hf_str hash,
+                           struct hf_str sort)
+{
+    struct hf_event *event = &r->line->event;
+    struct hf_str payload = {0};
+
+    event->id = hf_value_str(hf_item_get(item, sort));
+    event->key = hf_value_str(hf_item_get(item, hash));
+    r->line->adopting = hf_item_get(item, HF_STR(OUTBOX_ADOPTING_SINCE)).ptr != NULL;
+    r->line->done = hf_value_true(hf_item_get(item, HF_STR("isPublished"))) && !r->line->adopting;
+    if (!take_excalibur_common(r, item) || !has_names(r, sort, "messageType") ||
+        !take_text(r, item, "payload", &payload) || !take_claim(r, item, "leasedAt"))
+        return false;
+    r->line->claimed = r->line->claim_us && !r->line->adopting && !r->line->done;
     if (payload.len && !read_base64(r->s, payload, &event->payload))
         return member_fail(r, HF_STR("payload"), "must be base64");
     event->content_type = guess_content_type(r->s, event->payload);
-    return !headers.len || add_header_text(r, HF_STR("headers"), headers);
+    return take_excalibur_headers(r, item);
 }
+
+static bool take_excalibur_data(const struct reading *r, struct hf_item item)
+{
+    static const struct row_word words[] = {
+        {"OUTBOX#Staged", ROW_PENDING},
+        {"OUTBOX#Sending", ROW_CLAIMED},
+        {"OUTBOX#Sent", ROW_DONE},
+        {"OUTBOX#Failed", ROW_FAILED},
+        {"OUTBOX#PartiallyFailed", ROW_FAILED},
+    };
+    struct hf_value payload = hf_item_get(item, HF_STR("payload"));
+    struct hf_value adopting = hf_item_get(item, HF_STR(OUTBOX_ADOPTING_DUE));
+    struct hf_event *event = &r->line->event;
+    struct hf_str state = {0}, due = {0};
+
+    if (!take_text(r, item, "PK", &state) ||
+        !take_state(r, HF_STR("PK"), state, words, sizeof(words) / sizeof(words[0]),
+                    "must be OUTBOX# and a status, as in OUTBOX#Staged") ||
+        !take_text(r, item, "messageId", &event->id) || !take_excalibur_common(r, item) ||
+        !has_names(r, HF_STR("messageId"), "messageType") ||
+        !take_claim(r, item, "lastAttemptAt") ||
+        !take_text(r, item, adopting.ptr ? OUTBOX_ADOPTING_DUE : "scheduledAt", &due))
+        return false;
+    r->line->adopting = adopting.ptr != NULL && !r->line->done;
+    r->line->claimed = r->line->claimed && !r->line->adopting;
+    if (!r->line->claimed)
+        r->line->claim_us = 0;
+    if (due.len && !read_time(r->s, due, &event->due_us))
+        return member_fail(r, HF_STR("scheduledAt"),
+                           "must be a time such as 2026-11-15T09:30:00.250Z");
+    if (payload.ptr && hf_value_type(payload) != HF_TYPE_B)
+        return member_fail(r, HF_STR("payload"), "must be binary");
+    if (payload.ptr)
+        event->payload = hf_value_bytes(payload);
+    event->content_type = guess_content_type(r->s, event->payload);
+    return take_excalibur_headers(r, item);
+}
+
+static bool take_row(const struct reading *r, enum outbox_line_form form, struct hf_item item,
+                     struct hf_str hash, struct hf_str sort)
+{
+    switch (form) {
+    case OUTBOX_LINE_EVENT_BUS:
+        return take_event_bus(r, item);
+    case OUTBOX_LINE_EXCALIBUR:
+        return take_excalibur(r, item, hash.len ? hash : HF_STR("pk"),
+                              sort.len ? sort : HF_STR("sk"));
+    case OUTBOX_LINE_EXCALIBUR_DATA:
+        return take_excalibur_data(r, item);
+    case OUTBOX_LINE_OWN:
+    case OUTBOX_LINE_CLOUDEVENTS:
+        break;
+    }
+    assert(false);
+    return false;
+}
+
+bool hf__cli_outbox_row_read(struct hf_scope *s, enum outbox_line_form form, struct hf_item item,
+                             struct hf_str hash, struct hf_str sort, struct outbox_line *line,
+                             struct hf_str *error)
+{
+    const struct reading r = {s, line, error};
+
+    *line = (struct outbox_line){.done = false};
+    return take_row(&r, form, item, hash, sort);
+}
+
+/* What has the id of a row. */
+static const char *const row_ids[] = {[OUTBOX_LINE_EVENT_BUS] = "id",
+                                      [OUTBOX_LINE_EXCALIBUR] = "sk",
+                                      [OUTBOX_LINE_EXCALIBUR_DATA] = "messageId"};
 
 bool hf__cli_outbox_line_read(struct hf_scope *s, enum outbox_line_form form, struct hf_str text,
                               struct outbox_line *line, struct hf_str *error)
@@ -481,14 +633,8 @@ bool hf__cli_outbox_line_read(struct hf_scope *s, enum outbox_line_form form, st
         *error = HF_STR("not a JSON object");
         return false;
     }
-    switch (form) {
-    case OUTBOX_LINE_EVENT_BUS:
-        return read_item(&r, object, "id", &item) && take_event_bus(&r, item);
-    case OUTBOX_LINE_EXCALIBUR:
-        return read_item(&r, object, "sk", &item) && take_excalibur(&r, item);
-    case OUTBOX_LINE_OWN:
-    case OUTBOX_LINE_CLOUDEVENTS:
-        break;
-    }
-    return read_object(&r, object, form);
+    if (form == OUTBOX_LINE_OWN || form == OUTBOX_LINE_CLOUDEVENTS)
+        return read_object(&r, object, form);
+    return read_item(&r, object, row_ids[form], &item) &&
+           take_row(&r, form, item, (struct hf_str){0}, (struct hf_str){0});
 }

@@ -3,23 +3,16 @@
  * put|ls|retry|adopt`. What works on them is cmd_records_process.c.
  */
 #include "base/base.h"
-#include "cli/frame/commands.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
-
-#include <holdfast/records.h>
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
+#include "cli/records/records.h"
 
 enum { FILE_MAX = 256 * 1024 * 1024, PAGE = 100 };
 
 enum list_state { LIST_UNPROCESSED, LIST_PROCESSED, LIST_FAILED };
 
 struct settings {
-    struct database_settings database;
-    struct hf_str table;
-    struct hf_str account;
-    struct hf_str run_time;
-    struct hf_str processed;
-    struct hf_str index;
+    struct records_settings records;
     struct hf_str file;
     bool dynamodb;
     bool only_new;
@@ -31,46 +24,22 @@ struct settings {
     uint64_t put;
 };
 
-#define TABLE_SPECS                                                                                \
-    OPT_TEXT("table", "NAME", table, "The table of records.", .fallback = "Records",               \
-             .heading = "Table"),                                                                  \
-        OPT_TEXT("account", "NAME", account, "Name of the hash key attribute.",                    \
-                 .fallback = "AccountId"),                                                         \
-        OPT_TEXT("run-time", "NAME", run_time, "Name of the range key attribute.",                 \
-                 .fallback = "RunTime"),                                                           \
-        OPT_TEXT("processed", "NAME", processed,                                                   \
-                 "Name of the attribute that is 0 (unprocessed) or 1 (processed).",                \
-                 .fallback = "Processed"),                                                         \
-        OPT_TEXT("index", "NAME", index, "Index of the unprocessed records.",                      \
-                 .fallback = "Processed")
-
 static enum hf_status records_open(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
-    struct hf_describe_table there = {.table = settings->table};
+    struct hf_describe_table there = {.table = settings->records.table};
     struct hf_describe_table_result described;
-    struct hf_records *records;
 
     /* A table that is adopted gets its index and its mark, but it has to be there. */
     if (settings->adopt)
         TRY(hf_describe_table(c->scope, c->db, &there, &described));
-    TRY(hf_records_open(c->scope, c->db,
-                        HF_OPTIONS(hf_records_options, .table = settings->table,
-                                   .account = settings->account, .run_time = settings->run_time,
-                                   .processed = settings->processed, .index = settings->index,
-                                   .no_create = !c->makes && !settings->adopt,
-                                   .adopt = settings->adopt),
-                        &records));
-    c->place = records;
-    return HF_OK;
+    return hf__cli_records_open(c, (struct hf_records_options){.no_create =
+                                                                   !c->makes && !settings->adopt,
+                                                               .adopt = settings->adopt});
 }
 
-static void records_close(void *records)
-{
-    hf_records_close(records);
-}
-
-static const struct command_place records_place = {records_open, records_close, "records put"};
+static const struct command_place records_place = {records_open, hf__cli_records_close,
+                                                   "records put"};
 
 /* ---- put ------------------------------------------------------------------------------------ */
 
@@ -81,8 +50,8 @@ static const struct option_spec put_specs[] = {
     OPT_FLAG("dynamodb", dynamodb, "Records are in DynamoDB's JSON; plain JSON by default."),
     OPT_FLAG("only-new", only_new,
              "If the record exists, fail with exit code 4; by default it is replaced."),
-    TABLE_SPECS,
-    DATABASE_ONE(struct settings),
+    RECORDS_TABLE,
+    RECORDS_ONE,
 };
 
 static const struct option_example put_examples[] = {
@@ -141,31 +110,16 @@ static enum hf_status record_put(struct command_ctx *c, struct hf_str text)
     return HF_OK;
 }
 
-static bool is_blank(struct hf_str line)
-{
-    static const char blanks[] = {' ', '\t', '\r'};
-
-    for (size_t i = 0; i < line.len; i++)
-        if (!memchr(blanks, line.ptr[i], sizeof(blanks)))
-            return false;
-    return true;
-}
-
 static enum hf_status records_put_all(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
-    struct hf_str lines = settings->lines;
+    struct hf_str lines = settings->lines, line;
 
     for (size_t i = 0; i < c->operands_len; i++)
         TRY(record_put(c, hf__command_operand(c, i)));
-    for (size_t at = 0; at < lines.len;) {
-        const char *end = memchr(lines.ptr + at, '\n', lines.len - at);
-        size_t len = end ? (size_t)(end - lines.ptr) - at : lines.len - at;
-
-        if (!is_blank(hf_str_of(lines.ptr + at, len)))
-            TRY(record_put(c, hf_str_of(lines.ptr + at, len)));
-        at += len + 1;
-    }
+    while (hf__input_line(&lines, &line))
+        if (hf__input_trim(line).len)
+            TRY(record_put(c, line));
     return HF_OK;
 }
 
@@ -195,7 +149,7 @@ static enum hf_status records_put(struct command_ctx *c)
     return status;
 }
 
-COMMAND_OF(records_put, records_put, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+COMMAND_OF(records_put, records_put, RECORDS_SETTINGS(struct settings), .max = COMMAND_MANY,
            .place = &records_place, .table = COMMAND_MAKES, .check = records_put_check);
 
 /* ---- ls ------------------------------------------------------------------------------------- */
@@ -207,8 +161,8 @@ static const struct option_spec ls_specs[] = {
     OPT_TEXT("of-account", "TEXT", of_account,
              "All records of this account in any state, ordered by run time.", .letter = 'a'),
     OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
-    TABLE_SPECS,
-    DATABASE_LIST(struct settings),
+    RECORDS_TABLE,
+    RECORDS_LIST,
 };
 
 static const struct option_example ls_examples[] = {
@@ -282,15 +236,15 @@ static enum hf_status records_list(struct command_ctx *c)
     return HF_OK;
 }
 
-COMMAND_OF(records_ls, records_list, COMMAND_SETTINGS(struct settings), .place = &records_place,
+COMMAND_OF(records_ls, records_list, RECORDS_SETTINGS(struct settings), .place = &records_place,
            .table = COMMAND_LOOKS, .list = "records");
 
 /* ---- retry ---------------------------------------------------------------------------------- */
 
 static const struct option_spec retry_specs[] = {
     OPT_NUMBER("limit", limit, 0, UINT32_MAX, "At most this many."),
-    TABLE_SPECS,
-    DATABASE_ONE(struct settings),
+    RECORDS_TABLE,
+    RECORDS_ONE,
 };
 
 static const struct option_example retry_examples[] = {
@@ -313,14 +267,14 @@ static enum hf_status records_retry(struct command_ctx *c)
     return hf__command_count(c, "waiting", count);
 }
 
-COMMAND_OF(records_retry, records_retry, COMMAND_SETTINGS(struct settings), .place = &records_place,
+COMMAND_OF(records_retry, records_retry, RECORDS_SETTINGS(struct settings), .place = &records_place,
            .table = COMMAND_LOOKS);
 
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
 static const struct option_spec adopt_specs[] = {
-    TABLE_SPECS,
-    DATABASE_ONE(struct settings),
+    RECORDS_TABLE,
+    RECORDS_ONE,
 };
 
 static const struct option_example adopt_examples[] = {
@@ -355,5 +309,5 @@ static enum hf_status records_adopt(struct command_ctx *c)
     return hf__command_count(c, "adopted", count);
 }
 
-COMMAND_OF(records_adopt, records_adopt, COMMAND_SETTINGS(struct settings), .place = &records_place,
+COMMAND_OF(records_adopt, records_adopt, RECORDS_SETTINGS(struct settings), .place = &records_place,
            .table = COMMAND_NEEDS, .check = records_adopt_check);

@@ -13,11 +13,9 @@
  * when it has not ended in time.
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
-#include "cli/frame/commands.h"
-#include "cli/frame/json.h"
-
-#include <holdfast/records.h>
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/child.h"
+#include "cli/records/records.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -26,13 +24,8 @@
 enum { FAILED_FOR_GOOD = 65 };
 
 struct settings {
-    struct database_settings database;
+    struct records_settings records;
     struct hf_str exec;
-    struct hf_str table;
-    struct hf_str account;
-    struct hf_str run_time;
-    struct hf_str processed;
-    struct hf_str index;
     uint64_t workers;
     uint64_t retries;
     uint64_t backoff_ms;
@@ -82,17 +75,8 @@ static const struct option_spec specs[] = {
              "Lease: others take over a record whose processor was silent for this long.",
              .fallback = "20s"),
 
-    OPT_TEXT("table", "NAME", table, "The table of records.", .fallback = "Records",
-             .heading = "Table"),
-    OPT_TEXT("account", "NAME", account, "Name of the hash key attribute.",
-             .fallback = "AccountId"),
-    OPT_TEXT("run-time", "NAME", run_time, "Name of the range key attribute.",
-             .fallback = "RunTime"),
-    OPT_TEXT("processed", "NAME", processed,
-             "Name of the attribute that is 0 (unprocessed) or 1 (processed).",
-             .fallback = "Processed"),
-    OPT_TEXT("index", "NAME", index, "Index of the unprocessed records.", .fallback = "Processed"),
-    DATABASE_ONE(struct settings),
+    RECORDS_TABLE,
+    RECORDS_ONE,
 };
 
 static const struct option_example examples[] = {
@@ -233,19 +217,19 @@ static void print_report(struct run *run, const struct hf_processor_report *repo
                                   hf__rows_array(cli, "errors", report, report->errors_len,
                                                  error_fields)};
 
-    if (!run->settings->database.json)
+    if (!run->settings->records.database.json)
         for (size_t i = 0; i < report->errors_len; i++)
             fprintf(cli->err, "holdfast records process: record %.*s %.*s: %.*s\n",
                     HF_FMT(report->errors[i].account), HF_FMT(report->errors[i].run_time),
                     HF_FMT(report->errors[i].text));
-    hf__rows_one(cli, &run->settings->database, fields, COMMAND_LEN(fields));
+    hf__rows_one(cli, &run->settings->records.database, fields, COMMAND_LEN(fields));
 }
 
 static int process_records(struct run *run, struct hf_records *records)
 {
     const struct settings *settings = run->settings;
     struct hf_scope *s = run->cli->scope;
-    bool shown = run->cli->terminal && isatty(STDERR_FILENO) && !settings->database.quiet;
+    bool shown = run->cli->terminal && isatty(STDERR_FILENO) && !settings->records.database.quiet;
     struct hf_processor_report report = {.total = 0};
     struct hf_processor *processor;
     enum hf_status status;
@@ -284,25 +268,11 @@ static int process_records(struct run *run, struct hf_records *records)
 
 static enum hf_status records_open(struct command_ctx *c)
 {
-    const struct settings *settings = c->settings;
-    struct hf_records *records;
-
-    TRY(hf_records_open(c->scope, c->db,
-                        HF_OPTIONS(hf_records_options, .table = settings->table,
-                                   .account = settings->account, .run_time = settings->run_time,
-                                   .processed = settings->processed, .index = settings->index,
-                                   .no_create = true),
-                        &records));
-    c->place = records;
-    return HF_OK;
+    return hf__cli_records_open(c, (struct hf_records_options){.no_create = true});
 }
 
-static void records_close(void *records)
-{
-    hf_records_close(records);
-}
-
-static const struct command_place records_place = {records_open, records_close, "records put"};
+static const struct command_place records_place = {records_open, hf__cli_records_close,
+                                                   "records put"};
 
 static enum hf_status process_check(struct command_ctx *c)
 {
@@ -328,6 +298,6 @@ static enum hf_status records_process(struct command_ctx *c)
     return hf__command_end(c, process_records(&run, c->place));
 }
 
-COMMAND_OF(records_process, records_process, COMMAND_SETTINGS(struct settings), .max = COMMAND_MANY,
+COMMAND_OF(records_process, records_process, RECORDS_SETTINGS(struct settings), .max = COMMAND_MANY,
            .guarded = true, .place = &records_place, .table = COMMAND_NEEDS,
            .check = process_check);

@@ -3,6 +3,7 @@
  *
  *     plan        options, credentials, sockets that were handed over      ends with 2
  *     open        the database                                             ends with 3
+ *     load        what --snapshot and --init have                          ends with 5
  *     listen      the server                                               ends with 4
  *     run         "ready" to people (stdout) and to systemd; the watch begins
  *     stop        on SIGTERM or SIGINT: requests under way finish          ends with 0
@@ -19,15 +20,19 @@
  *  (3) Once the database is being opened, a signal to stop ends in an orderly way.
  */
 #include "server/server.h"
+#include "serving/calls.h"
 
 #include "base/cond_monotonic.h"
 #include "cli/frame/command.h"
+#include "cli/frame/process/child.h"
 #include "cli/serve/holder.h"
 #include "cli/serve/log.h"
 #include "cli/serve/serve.h"
+#include "cli/transfer/first_data.h"
 
 #include <holdfast/engine.h>
 #include <holdfast/faults.h>
+#include <holdfast/fence.h>
 
 #include <errno.h>
 #include <malloc.h>
@@ -53,6 +58,7 @@ struct serving {
     struct hf_db *engine;
     struct server_clock clock; /* what --admin moves */
     struct server *server;
+    struct serving_calls calls; /* with the console */
     const char *notify_socket;
     /* the watch */
     pthread_t watch;
@@ -173,6 +179,8 @@ static void print_start(struct serving *v, struct hf_str url)
     else
         fprintf(out, "  data    in memory (lost on exit)\n");
     fprintf(out, "  access  %s\n", access_text(v));
+    if (v->plan.console)
+        fprintf(out, "  console %.*s/console/\n", HF_FMT(url));
     fprintf(out, "  try     %saws dynamodb list-tables --region %s --endpoint-url %.*s\n",
             v->plan.keys.len ? "" : "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any ",
             v->plan.settings.region.ptr, HF_FMT(url));
@@ -278,8 +286,14 @@ static int open_database(struct serving *v)
         &v->engine);
 
     v->db = v->engine;
-    if (status == HF_OK && settings->admin)
-        status = hf_faulty_open(s, v->engine, &v->db);
+    if (status == HF_OK) /* every write of clients comes through it */
+        status = hf_fenced_open(s, v->engine, HF_OPTIONS(hf_fence_options, .alone = true), &v->db);
+    if (status == HF_OK && settings->admin) {
+        struct hf_db *fenced = v->db;
+
+        status = hf_faulty_open(s, fenced, &v->db);
+        v->db = v->db ? v->db : fenced;
+    }
     if (status == HF_OK)
         return CLI_OK;
     if (status == HF_LOCKED)
@@ -294,6 +308,7 @@ static int open_server(struct serving *v)
     struct hf_scope *s = v->cli->scope;
     size_t keys_len = v->plan.keys.len;
     struct sign_credentials *keys = hf_scope_alloc(s, (keys_len + 1) * sizeof(*keys));
+    struct server_options options;
     enum hf_status status;
 
     if (!keys)
@@ -302,47 +317,148 @@ static int open_server(struct serving *v)
         keys[i] = (struct sign_credentials){.access_key = v->plan.keys.list[i].access,
                                             .secret_key = v->plan.keys.list[i].secret,
                                             .session_token = v->plan.keys.list[i].token};
-    status = hf__server_open(s, v->db,
-                             &(struct server_options){
-                                 .env = &v->env,
-                                 .host = settings->host,
-                                 .port = (uint16_t)settings->port,
-                                 .sockets = v->plan.sockets.fds,
-                                 .sockets_len = v->plan.sockets.len,
-                                 .loops = (uint32_t)settings->loops,
-                                 .sync_beside =
-                                     settings->sync + 1 == HF_SYNC_FULL && !settings->in_memory,
-                                 .connections_max = (uint32_t)settings->connections,
-                                 .workers = (uint32_t)settings->workers,
-                                 .memory_max = settings->memory_bytes,
-                                 .input_max = settings->input_bytes,
-                                 .head_ms = (uint32_t)settings->head_ms,
-                                 .body_ms = (uint32_t)settings->body_ms,
-                                 .idle_ms = (uint32_t)settings->idle_ms,
-                                 .drain_ms = (uint32_t)settings->drain_ms,
-                                 .keys = keys,
-                                 .keys_len = keys_len,
-                                 .open_to_all = settings->insecure_any_key,
-                                 .clock_window_s = (uint32_t)(settings->clock_window_ms / 1000),
-                                 .hosts = settings->hosts.values,
-                                 .hosts_len = settings->hosts.len,
-                                 .cors = settings->cors,
-                                 .certificate = settings->tls_cert,
-                                 .private_key = settings->tls_key,
-                                 .admin = settings->admin,
-                                 .engine = v->engine,
-                                 .clock = &v->clock,
-                                 .access_log = settings->access_log,
-                                 .signals = true,
-                                 .on_ready = on_ready,
-                                 .on_stop = on_stop,
-                                 .user = v,
-                             },
-                             &v->server);
+    options = (struct server_options){
+        .env = &v->env,
+        .host = settings->host,
+        .port = (uint16_t)settings->port,
+        .sockets = v->plan.sockets.fds,
+        .sockets_len = v->plan.sockets.len,
+        .loops = (uint32_t)settings->loops,
+        .sync_beside = settings->sync + 1 == HF_SYNC_FULL && !settings->in_memory,
+        .connections_max = (uint32_t)settings->connections,
+        .workers = (uint32_t)settings->workers,
+        .memory_max = settings->memory_bytes,
+        .input_max = settings->input_bytes,
+        .head_ms = (uint32_t)settings->head_ms,
+        .body_ms = (uint32_t)settings->body_ms,
+        .idle_ms = (uint32_t)settings->idle_ms,
+        .drain_ms = (uint32_t)settings->drain_ms,
+        .keys = keys,
+        .keys_len = keys_len,
+        .open_to_all = settings->insecure_any_key,
+        .clock_window_s = (uint32_t)(settings->clock_window_ms / 1000),
+        .hosts = settings->hosts.values,
+        .hosts_len = settings->hosts.len,
+        .cors = settings->cors,
+        .certificate = settings->tls_cert,
+        .private_key = settings->tls_key,
+        .admin = settings->admin,
+        .engine = v->engine,
+        .clock = &v->clock,
+        .access_log = settings->access_log,
+        .profile = (enum server_profile)settings->profile,
+        .console = v->plan.console,
+        .console_dir = settings->console_dir,
+        .database = v->plan.url,
+        .region_shown = settings->region,
+        .read_only = settings->read_only,
+        .in_memory = settings->in_memory,
+        .data_dir = v->plan.path,
+        .signals = true,
+        .on_ready = on_ready,
+        .on_stop = on_stop,
+        .user = v,
+    };
+    status = HF_OK;
+    if (v->plan.console)
+        status = hf__serving_calls_open(s, v->db, &v->env, settings->read_only, &v->calls);
+    if (status == HF_OK && v->plan.console)
+        hf__serving_calls_offer(&v->calls, &options);
+    if (status == HF_OK)
+        status = hf__server_open(s, v->db, &options, &v->server);
     if (status == HF_OK)
         return CLI_OK;
     return hf__cli_fail(v->cli, "serve", status == HF_INVALID ? (int)CLI_USAGE : (int)SERVE_ADDRESS,
                         "%s", hf_scope_error_text(s));
+}
+
+/* ---- first data ----------------------------------------------------------------------------- */
+
+static void say_first(void *user, enum hf_log_level level, const char *text)
+{
+    struct serving *v = user;
+
+    hf__log_print(&v->log, level, "init: %s", text);
+    if (v->notify_socket) /* as long as it goes on, it may take longer than systemd waits for a start */
+        notify_systemd(v, "EXTEND_TIMEOUT_USEC=600000000\nSTATUS=Loading the files of --init");
+}
+
+static int load_snapshot(struct serving *v)
+{
+    struct hf_scope *s = v->cli->scope;
+    struct hf_str file = v->plan.settings.snapshot;
+    struct hf_list_tables_result tables = {.tables_len = 0};
+    struct hf_engine_snapshot *snapshot = NULL;
+    struct hf_engine_snapshot_size size;
+    enum hf_status status =
+        hf_list_tables(s, v->engine, &(struct hf_list_tables){.limit = 1}, &tables);
+
+    if (status == HF_OK && tables.tables_len) {
+        hf__log_print(&v->log, HF_LOG_INFO,
+                      "snapshot: the database has tables already; %.*s is not restored",
+                      HF_FMT(file));
+        return CLI_OK;
+    }
+    if (status == HF_OK)
+        status = hf_engine_snapshot_load(s, file, &snapshot);
+    if (status == HF_OK)
+        status = hf_engine_snapshot_restore(s, v->engine, snapshot);
+    if (status == HF_OK) {
+        hf_engine_snapshot_size(snapshot, &size);
+        hf__log_print(&v->log, HF_LOG_INFO,
+                      "snapshot: restored %llu tables with %llu items of %.*s",
+                      (unsigned long long)size.tables, (unsigned long long)size.items,
+                      HF_FMT(file));
+    }
+    hf_engine_snapshot_free(snapshot);
+    return status == HF_OK ? CLI_OK
+                           : hf__cli_fail(v->cli, "serve", SERVE_FIRST, "--snapshot: %s",
+                                          hf_scope_error_text(s));
+}
+
+/* A signal that comes meanwhile ends the start: *stopped. */
+static int load_first(struct serving *v, bool *stopped)
+{
+    const struct serve_settings *settings = &v->plan.settings;
+    struct first_data first = {.cli = v->cli,
+                               .command = "serve",
+                               .db = v->engine,
+                               .sources = &settings->init,
+                               .say = say_first,
+                               .user = v};
+    struct guard guard;
+    int ends = CLI_OK;
+
+    if (!settings->init.len && !settings->snapshot.ptr)
+        return CLI_OK;
+    if (!hf__guard_begin(&guard, v->cli->scope)) {
+        hf__guard_end(&guard);
+        return hf__cli_fail(v->cli, "serve", CLI_FAILED, "cannot start a thread");
+    }
+    first.guard = &guard;
+    if (settings->snapshot.ptr)
+        ends = load_snapshot(v);
+    if (ends == CLI_OK && settings->init.len)
+        ends = hf__first_data_load(&first);
+    hf_scope_timeout_ms(v->cli->scope, 0);
+    *stopped = hf__guard_signal(&guard) != 0;
+    hf__guard_end(&guard);
+    if (*stopped) {
+        hf__log_print(&v->log, HF_LOG_INFO,
+                      "stopped before everything was loaded; the next start goes on");
+        return CLI_OK;
+    }
+    return ends == CLI_OK ? CLI_OK : (int)SERVE_FIRST;
+}
+
+/* A table that an earlier start has filled in part, and this one has not completed. */
+static int refuse_unfinished(struct serving *v)
+{
+    struct first_data first = {
+        .cli = v->cli, .command = "serve", .db = v->engine, .say = say_first, .user = v};
+    bool fine = hf__first_data_check(&first, v->plan.settings.read_only) == CLI_OK;
+
+    return fine ? CLI_OK : (int)SERVE_FIRST;
 }
 
 /*
@@ -365,6 +481,7 @@ static void block_signals(void)
 static int serve_run(struct cli *cli, size_t args_len, const char *const *args)
 {
     struct serving v = {.cli = cli, .notify_socket = cli->env("NOTIFY_SOCKET")};
+    bool stopped = false;
     int ends;
 
     if (!hf__serve_plan(cli, args_len, args, &v.plan, &ends))
@@ -376,11 +493,16 @@ static int serve_run(struct cli *cli, size_t args_len, const char *const *args)
     block_signals();
     ends = open_database(&v);
     if (ends == CLI_OK)
+        ends = load_first(&v, &stopped);
+    if (ends == CLI_OK && !stopped)
+        ends = refuse_unfinished(&v);
+    if (ends == CLI_OK && !stopped)
         ends = open_server(&v);
-    if (ends == CLI_OK && hf__server_run(cli->scope, v.server) != HF_OK)
+    if (ends == CLI_OK && !stopped && hf__server_run(cli->scope, v.server) != HF_OK)
         ends = hf__cli_fail(cli, "serve", CLI_FAILED, "%s", hf_scope_error_text(cli->scope));
     watch_end(&v);
     hf__server_close(v.server);
+    hf__serving_calls_close(&v.calls);
     hf_db_close(v.db ? v.db : v.engine);
     if (ends == CLI_OK)
         hf__log_print(&v.log, HF_LOG_INFO, "stopped");

@@ -11,7 +11,8 @@
  *
  * What the process is, its arguments say (/proc/PID/cmdline). For `holdfast serve` the URL is found:
  * the host is in its arguments, and the port is that of a socket which it has open and which
- * /proc/PID/net/tcp knows to listen, as the arguments may leave it to a variable or to systemd.
+ * /proc/PID/net/tcp knows to listen, as the arguments may leave it to a variable or to systemd. Other
+ * programs that serve the directory note their URL in it, in the file "served".
  */
 #include "cli/serve/holder.h"
 
@@ -123,7 +124,25 @@ static bool is_word(const char *arg)
     return *arg != '\0';
 }
 
-static void holder_describe(struct hf_scope *s, struct holder *holder)
+/* What a program has noted that serves the directory which it has open (serving/serving.c): "4711
+ * http://127.0.0.1:8000". Absent: it does not, or the note is somebody else's. */
+static struct hf_str noted_url(struct hf_scope *s, long pid, const char *path)
+{
+    struct hf_str name = hf_scope_format(s, "%s/served", path), url = {0};
+    char line[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
+    FILE *file = name.ptr ? fopen(name.ptr, "re") : NULL;
+    long noted;
+
+    if (file && fgets(line, sizeof(line), file) && line[strcspn(line, "\n")] == '\n' &&
+        sscanf(line, "%ld %255s", &noted, text) == 2 && noted == pid &&
+        strncmp(text, "http://", strlen("http://")) == 0)
+        url = hf_scope_format(s, "%s", text);
+    if (file)
+        fclose(file);
+    return url;
+}
+
+static void holder_describe(struct hf_scope *s, struct holder *holder, const char *path)
 {
     char name[NAME_MAX_BYTES], room[ARGS_MAX_BYTES];
     const char *args[ARGS_MAX];
@@ -136,6 +155,8 @@ static void holder_describe(struct hf_scope *s, struct holder *holder)
     holder->server = ours && strcmp(args[1], "serve") == 0;
     if (holder->server)
         holder->url = url_of(s, holder->pid, args_len - 2, args + 2);
+    else
+        holder->url = noted_url(s, holder->pid, path);
     if (ours)
         holder->text = hf_scope_format(s, "process %ld (%s %s%s%s)", holder->pid, name, args[1],
                                        args_len > 2 && is_word(args[2]) ? " " : "",
@@ -198,7 +219,7 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
     if (file)
         fclose(file);
     if (holder.pid) {
-        holder_describe(s, &holder);
+        holder_describe(s, &holder, path);
         holder.started_us = is_ancestor(holder.pid);
     }
     return holder;
@@ -206,7 +227,7 @@ struct holder hf__holder_find(struct hf_scope *s, const char *path)
 
 struct hf_str hf__holder_advice(struct hf_scope *s, const struct holder *holder, const char *path)
 {
-    if (holder->server && holder->url.ptr)
+    if (holder->url.ptr)
         return hf_scope_format(s, "connect to it with --db %.*s", HF_FMT(holder->url));
     if (holder->server)
         return HF_STR(

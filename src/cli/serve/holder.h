@@ -11,7 +11,7 @@ struct holder {
     long pid;           /* 0: it is not known */
     struct hf_str text; /* "process 4711 (holdfast serve)" */
     bool server;        /* it is `holdfast serve` */
-    struct hf_str url;  /* of that server; absent: it is not known */
+    struct hf_str url;  /* where it serves the directory; absent: it does not, or it is not known */
     bool started_us;    /* it started this process, and so waits for it */
 };
 

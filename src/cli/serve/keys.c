@@ -21,6 +21,8 @@
  */
 #include "cli/serve/keys.h"
 
+#include "cli/frame/process/input.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -46,19 +48,6 @@ static bool reader_fail(struct reader *r, struct hf_str error)
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
-
-static struct hf_str trim_blanks(struct hf_str text)
-{
-    static const char blanks[] = {' ', '\t', '\r'};
-
-    while (text.len && (text.ptr[0] == ' ' || text.ptr[0] == '\t')) {
-        text.ptr++;
-        text.len--;
-    }
-    while (text.len && memchr(blanks, text.ptr[text.len - 1], sizeof(blanks)))
-        text.len--;
-    return text;
-}
 
 static bool is_plain(struct hf_str text)
 {
@@ -116,8 +105,8 @@ static bool take_setting(struct reader *r, struct hf_str line)
         return FAIL(r, "%s:%u: expected [PROFILE] or NAME = VALUE", r->path, r->line);
     if (!r->in_profile)
         return FAIL(r, "%s:%u: setting before the first [PROFILE]", r->path, r->line);
-    name = trim_blanks(hf_str_of(line.ptr, name_len));
-    value = trim_blanks(hf_str_of(equals + 1, line.len - name_len - 1));
+    name = hf__input_trim(hf_str_of(line.ptr, name_len));
+    value = hf__input_trim(hf_str_of(equals + 1, line.len - name_len - 1));
     if (hf_str_equal(name, HF_STR("aws_access_key_id")))
         part = &r->key.access;
     else if (hf_str_equal(name, HF_STR("aws_secret_access_key")))
@@ -138,18 +127,14 @@ static bool take_setting(struct reader *r, struct hf_str line)
 bool hf__keys_parse(struct hf_scope *s, const char *path, struct hf_str text, struct cli_keys *keys)
 {
     struct reader r = {.s = s, .path = path, .keys = keys};
+    struct hf_str line;
 
     *keys = (struct cli_keys){.list = hf_scope_alloc(s, KEYS_MAX * sizeof(*keys->list))};
     if (!keys->list)
         return reader_fail(&r, (struct hf_str){0});
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        struct hf_str line = trim_blanks(hf_str_of(text.ptr, len));
-
+    while (hf__input_line(&text, &line)) {
         r.line++;
-        text.ptr += len + (end != NULL);
-        text.len -= len + (end != NULL);
+        line = hf__input_trim(line);
         if (line.len == 0 || line.ptr[0] == '#' || line.ptr[0] == ';')
             continue;
         if (!(line.ptr[0] == '[' ? begin_profile(&r, line) : take_setting(&r, line)))

@@ -4,7 +4,7 @@
 #ifndef HF_CLI_SERVE_NOTIFY_H
 #define HF_CLI_SERVE_NOTIFY_H
 
-#include "cli/frame/options.h"
+#include "cli/frame/options/options.h"
 
 enum { NOTIFY_SOCKETS_MAX = 16 }; /* that are taken over */
 

@@ -13,8 +13,9 @@
 /* What `serve` ends with instead of CLI_NOT_FOUND and CLI_CONDITION, which it never means. */
 enum serve_exit {
     SERVE_DATABASE =
-        3,            /* the database cannot be opened: locked, damaged, no permission, no space */
-    SERVE_ADDRESS = 4 /* the address to listen on cannot be had */
+        3,             /* the database cannot be opened: locked, damaged, no permission, no space */
+    SERVE_ADDRESS = 4, /* the address to listen on cannot be had */
+    SERVE_FIRST = 5    /* the files of --init or --snapshot cannot be loaded */
 };
 
 struct serve_settings {
@@ -40,10 +41,13 @@ struct serve_settings {
     bool compress;
     uint64_t reserve_bytes; /* 0: by default */
     bool read_only;
+    struct option_list init;
+    struct hf_str snapshot;
     /* what clients see */
     struct hf_str region;
     struct hf_str account;
     unsigned wording; /* enum hf_wording, less one */
+    unsigned profile; /* enum server_profile */
     uint64_t stream_shards;
     /* limits */
     uint64_t max_tables;
@@ -59,6 +63,8 @@ struct serve_settings {
     /* watching it */
     bool admin;
     bool access_log;
+    unsigned console; /* place in "on off" */
+    struct hf_str console_dir;
     unsigned log_format; /* enum log_format */
     unsigned log_level;  /* place in "error warn info debug" */
     /* accepted from DynamoDB Local, without effect here */
@@ -66,6 +72,7 @@ struct serve_settings {
     bool delay_statuses;
     bool optimize;
     bool no_telemetry;
+    struct hf_str jar;
 };
 
 /* Settings that make sense together, and what follows from them. */
@@ -76,6 +83,7 @@ struct serve_plan {
     struct cli_keys keys;
     struct notify_sockets sockets;
     bool open;            /* it can be reached from other machines */
+    bool console;         /* the console is offered */
     bool address_ignored; /* --host or --port were given, but so were sockets */
 };
 

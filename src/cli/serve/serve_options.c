@@ -56,8 +56,9 @@ static const struct option_spec specs[] = {
         "allow-host", "NAME", hosts,
         "Accept requests for this host name, in addition to addresses and localhost. While any key "
         "is accepted, requests for other names are refused, which protects against DNS rebinding "
-        "by web pages. '*' accepts all names: use it only where no browser can reach the server. "
-        "Can be repeated."),
+        "by web pages. '*.cluster.local' stands for all names that end like this, 'dotless' for all names without "
+        "a dot, as containers have. '*' accepts all names: use it only where no browser can reach the "
+        "server. Can be repeated."),
     OPT_TEXT(
         "cors", "ORIGINS", cors,
         "Origins whose web pages may send requests (CORS), separated by commas, or '*'. None by "
@@ -111,6 +112,14 @@ static const struct option_spec specs[] = {
         "Change nothing on disk and refuse writes with AccessDeniedException. Several servers can "
         "open one directory like this, also when the disk is full."),
 
+    OPT_LIST(
+        "init", "PATH", init,
+        "Before serving, create the tables and store the items of this file or folder. See below. "
+        "Can be repeated."),
+    OPT_TEXT("snapshot", "FILE", snapshot,
+             "Before serving, restore this file of 'holdfast snapshot save' if the database has no "
+             "tables yet. --init comes after it."),
+
     OPT_TEXT("region", "NAME", region,
              "Region in ARNs and stream records. Clients may sign for any region.",
              .fallback = "us-east-1", .heading = "Behaviour"),
@@ -119,6 +128,11 @@ static const struct option_spec specs[] = {
     OPT_CHOICE("wording", "classic 2026", wording,
                "Wording of error messages: as DynamoDB had them until 2025, or since 2026.",
                .fallback = "classic"),
+    OPT_CHOICE(
+        "profile", "dynamodb alternator dynamodb-local", profile,
+        "Refuse the operations that this other database does not have: to try a program before "
+        "it moves to ScyllaDB's Alternator or DynamoDB Local.",
+        .fallback = "dynamodb"),
     OPT_NUMBER("stream-shards", stream_shards, 1, 64,
                "Number of shards of a stream when it is enabled.", .fallback = "4"),
 
@@ -137,7 +151,7 @@ static const struct option_spec specs[] = {
     OPT_NUMBER(
         "workers", workers, 1, 256,
         "Number of threads for requests that take long; by default as many as event loops, but "
-        "at least 2."),
+        "at least 2, with the console 4."),
     OPT_SIZE("memory", memory_bytes, 32 * 1024 * 1024, INT64_MAX,
              "Memory limit for requests and responses of all connections; by default 256MiB, or a "
              "quarter of the memory if that is less."),
@@ -155,6 +169,12 @@ static const struct option_spec specs[] = {
 
     OPT_FLAG("admin", admin, "Enable /_holdfast/ for tests: faults, clock and snapshots.",
              .heading = "Monitoring and tests"),
+    OPT_CHOICE("console", "on off", console,
+               "The console, a page about the database, at /console/. By default it is on if only "
+               "this machine can reach the server.",
+               .fallback = "on"),
+    OPT_TEXT("console-dir", "DIR", console_dir,
+             "Read the files of the console from this directory, to work on them."),
     OPT_FLAG("access-log", access_log, "Log one line per request."),
     OPT_CHOICE(
         "log-format", "text json", log_format,
@@ -175,11 +195,19 @@ static const struct option_spec specs[] = {
                "No effect: table statuses change at once."),
     LOCAL_FLAG("optimizeDbBeforeStartup", optimize, "No effect: the database maintains itself."),
     LOCAL_FLAG("disableTelemetry", no_telemetry, "No effect: holdfast sends no telemetry."),
+    {.kind = OPTION_TEXT,
+     .local = "jar",
+     .value = "FILE",
+     .text =
+         "No effect, as Java's options before it (-D..., -X...): a command line of DynamoDB Local "
+         "works as it is.",
+     FIELD(jar)},
 };
 
 static const struct option_example examples[] = {
     {"holdfast serve", "Serve the data directory holdfast.db on http://127.0.0.1:8000."},
     {"holdfast serve --in-memory --port 0", "An empty database for a test, on a free port."},
+    {"holdfast serve --in-memory --init test/tables", "With the tables and items of a folder."},
     {"holdfast serve -inMemory -sharedDb -port 8000", "In place of DynamoDB Local."},
     {"holdfast serve --in-memory --host 0.0.0.0 --insecure-any-key \\\n"
      "      --allow-host dynamodb",
@@ -199,7 +227,18 @@ const struct options_table hf__serve_options = {
         "When it is ready it prints where it listens, where the data is, and who has access. "
         "The log goes to standard error.",
     COMMAND_TABLE(specs, examples),
+    .env_prefix = "HOLDFAST_SERVE_",
     .notes =
+        "Every option with two dashes has a variable: HOLDFAST_SERVE_IN_MEMORY=1, "
+        "HOLDFAST_SERVE_PORT=8001, HOLDFAST_SERVE_ALLOW_HOST=db,dynamodb. Flags are 1 or 0, lists have "
+        "commas. An option on the command line overrides its variable.\n\n"
+        "--init takes definitions of tables, the formats of 'holdfast table create --file' and what 'aws "
+        "dynamodb describe-table' prints, in files that end with .json; items, as 'holdfast import' "
+        "takes them, in files that are named after their tables or have TABLE.schema.json beside them; "
+        "and exports of DynamoDB to S3. A folder may have all of these. Tables that are missing are "
+        "created and filled. A table that exists is left as it is; what differs from the files is "
+        "logged. So every start can have the same --init. If a start is interrupted, the next one "
+        "completes it. The server listens when everything is there; an error ends the start.\n\n"
         "Write times as 300ms, 5s, 2m or 1h, sizes as 512KiB, 32MiB or 1GiB.\n\n"
         "The file of --credentials has profiles in brackets, each with aws_access_key_id and "
         "aws_secret_access_key, and optionally aws_session_token. It must belong to root or to the "
@@ -220,7 +259,7 @@ const struct options_table hf__serve_options = {
         "--host and --port. Lines of the log carry their level if they go to the journal "
         "(JOURNAL_STREAM). The units holdfast.service and holdfast.socket use all of these.\n\n"
         "Exit codes: 0 stopped by a signal, 1 failed, 2 invalid options, 3 cannot open the "
-        "database, 4 cannot listen on the address.",
+        "database, 4 cannot listen on the address, 5 cannot load --init or --snapshot.",
 };
 
 _Static_assert(sizeof(specs) / sizeof(specs[0]) <= OPTIONS_MAX, "the table fits");
@@ -272,6 +311,10 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     bool named = hf__options_source(&hf__serve_options, options, "db-path") == OPTION_GIVEN;
     struct stat info;
 
+    /* What is on the command line was meant, whatever the variables of an image say. */
+    if ((named || settings->db_dir.ptr) &&
+        hf__options_source(&hf__serve_options, options, "in-memory") == OPTION_ENVIRONMENT)
+        settings->in_memory = false;
     if (settings->in_memory && (named || settings->db_dir.ptr))
         return REFUSE(cli, "%s and %s cannot be combined",
                       settings->db_dir.ptr ? "-inMemory" : "--in-memory",
@@ -281,6 +324,9 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     if (hf__options_source(&hf__serve_options, options, "sync-window") == OPTION_GIVEN &&
         settings->sync + 1 != 2)
         return REFUSE(cli, "--sync-window needs --sync batch");
+    if (settings->read_only && (settings->init.len || settings->snapshot.ptr))
+        return REFUSE(cli, "--read-only and %s cannot be combined",
+                      settings->init.len ? "--init" : "--snapshot");
     if (settings->in_memory && settings->read_only)
         return REFUSE(cli, "--in-memory and --read-only cannot be combined");
     if (settings->in_memory) {
@@ -299,9 +345,13 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     return plan->path.ptr && plan->url.ptr ? true : REFUSE(cli, "out of memory");
 }
 
-static bool plan_access(struct cli *cli, struct serve_plan *plan)
+static bool plan_access(struct cli *cli, const struct options *options, struct serve_plan *plan)
 {
     struct serve_settings *settings = &plan->settings;
+
+    if (settings->credentials.ptr &&
+        hf__options_source(&hf__serve_options, options, "insecure-any-key") == OPTION_ENVIRONMENT)
+        settings->insecure_any_key = false;
 
     if (settings->credentials.ptr && settings->insecure_any_key)
         return REFUSE(cli, "--credentials and --insecure-any-key cannot be combined");
@@ -346,17 +396,58 @@ static bool plan_listening(struct cli *cli, const struct options *options, struc
     return true;
 }
 
+/* Options of Java, in front of -jar, are none of ours. */
+static const char *const *args_without_java(struct hf_scope *s, size_t *len,
+                                            const char *const *args)
+{
+    const char **kept;
+    size_t jar = 0, n = 0;
+
+    while (jar < *len && strcmp(args[jar], "-jar") != 0)
+        jar++;
+    if (jar == *len)
+        return args;
+    kept = hf_scope_alloc(s, *len * sizeof(*kept));
+    for (size_t i = 0; kept && i < *len; i++)
+        if (i >= jar || (strncmp(args[i], "-D", 2) != 0 && strncmp(args[i], "-X", 2) != 0))
+            kept[n++] = args[i];
+    *len = kept ? n : *len;
+    return kept;
+}
+
+static bool plan_console(struct cli *cli, const struct options *options, struct serve_plan *plan)
+{
+    const struct serve_settings *settings = &plan->settings;
+    bool named = hf__options_source(&hf__serve_options, options, "console") != OPTION_DEFAULT;
+    struct stat info;
+
+    plan->console = settings->console == 0 && (named || !plan->open);
+    if (!settings->console_dir.ptr)
+        return true;
+    if (stat(settings->console_dir.ptr, &info) != 0)
+        return REFUSE(cli, "--console-dir: '%s': %s", settings->console_dir.ptr, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return REFUSE(cli, "--console-dir: '%s' is not a directory", settings->console_dir.ptr);
+    return true;
+}
+
 bool hf__serve_plan(struct cli *cli, size_t args_len, const char *const *args,
                     struct serve_plan *plan, int *ends)
 {
     struct options options;
 
     *plan = (struct serve_plan){.open = false};
+    args = args_without_java(cli->scope, &args_len, args);
+    if (args_len && !args) {
+        *ends = hf__cli_fail(cli, "serve", CLI_FAILED, "out of memory");
+        return false;
+    }
     if (!hf__cli_options(cli, &hf__serve_options, args_len, args, &plan->settings, &options, ends))
         return false;
     *ends = CLI_USAGE;
     return plan_names(cli, &plan->settings) && plan_data(cli, &options, plan) &&
-           plan_listening(cli, &options, plan) && plan_access(cli, plan);
+           plan_listening(cli, &options, plan) && plan_access(cli, &options, plan) &&
+           plan_console(cli, &options, plan);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

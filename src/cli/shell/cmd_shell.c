@@ -15,7 +15,8 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/line_reader.h"
+#include "cli/frame/output/mask.h"
+#include "cli/frame/process/line_reader.h"
 #include "cli/shell/shell.h"
 #include "cli/shell/shell_screen.h"
 
@@ -331,7 +332,8 @@ static struct hf_str short_name(struct hf_str url)
 /* "shop.db> ", and as wide for the lines that go on. */
 static void prompt_make(const struct shell *shell, bool goes_on, char prompt[SHELL_PROMPT_MAX])
 {
-    struct hf_str name = short_name(shell->shared.settings.url);
+    struct hf_scope_mark mark = hf_scope_mark(shell->work);
+    struct hf_str name = short_name(hf__cli_mask(shell->work, shell->shared.settings.url));
     size_t rows, columns, len = 0;
 
     hf__screen_size(&rows, &columns);
@@ -344,6 +346,7 @@ static void prompt_make(const struct shell *shell, bool goes_on, char prompt[SHE
     for (char *at = prompt; *at; at++)
         if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7F)
             *at = '?';
+    hf_scope_rewind(shell->work, mark);
 }
 
 static void greeting_print(const struct shell *shell)
@@ -351,7 +354,7 @@ static void greeting_print(const struct shell *shell)
     if (shell->settings->database.quiet)
         return;
     printf("holdfast %s on ", hf_version());
-    hf__rows_print(stdout, shell->shared.settings.url);
+    hf__rows_print(stdout, hf__cli_mask(shell->work, shell->shared.settings.url));
     puts("\n\\? shows help, Tab completes, \\q ends.");
     fflush(stdout);
 }
@@ -493,8 +496,9 @@ static void shell_close(struct shell *shell)
     if (shell->ends == CLI_OK)
         shell->ends = dropped;
     if (shell->file && fclose(shell->file) != 0 && shell->ends == CLI_OK)
-        shell->ends = hf__shell_fail(shell, CLI_FAILED, "the file of \\o was not written whole: %s",
-                                     strerror(errno));
+        shell->ends = hf__shell_fail(shell, CLI_FAILED, "%s was not written whole: %s",
+                                     shell->file_name, strerror(errno));
+    free(shell->file_name);
     hf__shell_history_close(shell->history);
     hf__shell_known_free(shell->known);
     hf_db_close(shell->shared.db);
@@ -518,6 +522,7 @@ static enum hf_status shell_run(struct command_ctx *c)
     if (!shell.kept || !shell.work || !shell.known) {
         shell.ends = hf__shell_fail(&shell, CLI_FAILED, "out of memory");
     } else {
+        hf__guard_notes(c->guard);
         shell.interactive = !script && isatty(STDIN_FILENO) == 1 && c->cli->terminal;
         if (shell.interactive)
             interactive_run(&shell);

@@ -15,8 +15,8 @@
 #ifndef HF_CLI_SHELL_SHELL_H
 #define HF_CLI_SHELL_SHELL_H
 
-#include "cli/frame/child.h"
 #include "cli/frame/command.h"
+#include "cli/frame/process/child.h"
 #include "cli/shell/shell_input.h"
 
 struct shell_history;
@@ -52,6 +52,7 @@ struct shell {
     char *last;          /* what \watch repeats; NULL: nothing yet */
     enum shell_unit_kind last_kind;
     FILE *file;          /* of \o; NULL: standard output */
+    char *file_name;     /* of that one */
     unsigned depth;      /* of \i */
     struct shell_tx *tx; /* between BEGIN and COMMIT; NULL: not */
     struct shell_known *known;
@@ -83,6 +84,10 @@ struct shell *hf__shell_of(const struct command_ctx *c);
 /* Nothing runs: the scope of commands is empty, and a SIGINT that a person sent is forgotten. Any other signal
  * ends the shell. */
 void hf__shell_idle(struct shell *shell);
+
+/* A program has ended with this exit code. If that was by Ctrl-C, the terminal gave it to the program alone: it
+ * ends a script all the same. */
+void hf__shell_program_ended(struct shell *shell, int ends);
 
 /* Open the database, unless it is a directory that does not exist yet. Returns an exit code. */
 int hf__shell_connect(struct shell *shell);

@@ -28,6 +28,7 @@ static bool is_blank(char c)
 
 static struct hf_str text_from(struct hf_str text, size_t at)
 {
+    assert(at <= text.len);
     return hf_str_of(text.ptr + at, text.len - at);
 }
 
@@ -50,6 +51,7 @@ static void files_offer(struct shell_offers *offers, struct hf_str typed)
     const struct dirent *entry;
     DIR *dir = folder.ptr ? opendir(folder.ptr) : NULL;
 
+    assert(typed.ptr);
     while (dir && (entry = readdir(dir))) {
         if (entry->d_name[0] == '.' && !hidden)
             continue;
@@ -67,6 +69,7 @@ static void files_offer(struct shell_offers *offers, struct hf_str typed)
 
 static bool meta_is(struct hf_str line, const char *name)
 {
+    assert(name[0] == '\\');
     return line.len > strlen(name) && memcmp(line.ptr, name, strlen(name)) == 0 &&
            is_blank(line.ptr[strlen(name)]);
 }
@@ -86,6 +89,7 @@ static void meta_complete(struct shell *shell, struct hf_str line, struct shell_
     size_t start = line.len;
     struct hf_str typed;
 
+    assert(!offers->len);
     while (start > 0 && !is_blank(line.ptr[start - 1]))
         start--;
     typed = text_from(line, start);

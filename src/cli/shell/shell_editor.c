@@ -19,7 +19,7 @@
 #include "base/base.h"
 #include "base/library.h"
 #include "base/utf8.h"
-#include "cli/frame/line_reader.h"
+#include "cli/frame/process/line_reader.h"
 #include "cli/shell/shell_screen.h"
 
 #include <errno.h>
@@ -431,11 +431,6 @@ static enum shell_read plain_read(struct shell_editor *editor, struct hf_str *li
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-static bool is_dumb(const char *term)
-{
-    return !term || !*term || strcmp(term, "dumb") == 0;
-}
-
 struct shell_editor *hf__shell_editor_open(struct shell *shell)
 {
     struct shell_editor *editor = calloc(1, sizeof(*editor));
@@ -449,7 +444,7 @@ struct shell_editor *hf__shell_editor_open(struct shell *shell)
     if (!shell->interactive)
         return editor;
     signals_begin(editor);
-    if (is_dumb(shell->c->cli->env("TERM")))
+    if (hf__cli_is_dumb(shell->c->cli))
         return editor;
     if (edit_begin(editor, why)) {
         shell->editing = true;

@@ -120,6 +120,7 @@ static char *line_make(struct hf_str text, size_t *len)
             line[(*len)++] = '\\';
         line[(*len)++] = (char)(c == '\n' ? 'n' : c);
     }
+    assert(*len <= text.len * 2); /* each byte is at most two */
     if (line) {
         line[(*len)++] = '\n';
         line[*len] = '\0';
@@ -154,6 +155,7 @@ static void file_replace(struct shell_history *history)
     int fd = made.ptr ? open(made.ptr, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     bool whole = fd >= 0;
 
+    assert(history->len <= SHELL_HISTORY_MAX);
     for (size_t i = 0; whole && i < history->len; i++) {
         size_t len;
         char *line = line_make(hf_str_from(history->entries[i]), &len);

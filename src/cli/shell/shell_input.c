@@ -44,6 +44,7 @@ char *hf__shell_input_copy(struct hf_str text)
 
 bool hf__shell_input_same(struct hf_str text, const char *word)
 {
+    assert(word);
     if (text.len != strlen(word))
         return false;
     for (size_t i = 0; i < text.len; i++)
@@ -68,6 +69,15 @@ bool hf__shell_input_is_statement(struct hf_str text)
         if (hf__shell_input_begins(text, statement_words[i]))
             return true;
     return false;
+}
+
+/* What was scanned is a beginning of what is pending. */
+static void input_check(const struct shell_input *input)
+{
+    assert(input->from <= input->to && input->to <= input->cap);
+    assert(input->scanned >= input->from && input->scanned <= input->to);
+    assert(input->ptr || !input->cap);
+    assert(input->line > 0 || input->to == 0);
 }
 
 /* ---- the text ------------------------------------------------------------------------------- */
@@ -97,6 +107,7 @@ bool hf__shell_input_add(struct shell_input *input, struct hf_str line)
     input->ptr[input->to++] = '\n';
     if (!input->line)
         input->line = 1;
+    input_check(input);
     return true;
 }
 
@@ -113,6 +124,7 @@ static void input_advance(struct shell_input *input, size_t at)
         input->line += input->ptr[input->from] == '\n';
     input->scanned = at;
     input->state = SCAN_PLAIN;
+    input_check(input);
 }
 
 void hf__shell_input_clear(struct shell_input *input)
@@ -130,6 +142,7 @@ void hf__shell_input_free(struct shell_input *input)
 
 static bool pair_at(const struct shell_input *input, size_t at, const char *pair)
 {
+    assert(pair[0] && pair[1] && !pair[2]);
     return at + 1 < input->to && input->ptr[at] == pair[0] && input->ptr[at + 1] == pair[1];
 }
 
@@ -139,6 +152,7 @@ static size_t statement_step(struct shell_input *input, size_t at)
 {
     char c = input->ptr[at];
 
+    assert(at >= input->from && at < input->to);
     switch (input->state) {
     case SCAN_SINGLE:
     case SCAN_DOUBLE:
@@ -174,6 +188,7 @@ static size_t command_step(struct shell_input *input, size_t at)
     char c = input->ptr[at];
     bool escapes = c == '\\' && input->state != SCAN_SINGLE && at + 1 < input->to;
 
+    assert(at >= input->from && at < input->to);
     assert(input->state <= SCAN_DOUBLE);
     if (escapes)
         return 2;

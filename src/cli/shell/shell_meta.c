@@ -8,7 +8,8 @@
 
 #include "base/base.h"
 #include "base/child.h"
-#include "cli/frame/text.h"
+#include "cli/frame/output/mask.h"
+#include "cli/frame/output/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -151,6 +152,7 @@ static int meta_use(struct meta_call *call)
     int ends = CLI_OK;
 
     if (!call->args[0]) {
+        before.url = hf__cli_mask(shell->work, before.url);
         printf("%.*s%s\n", HF_FMT(before.url), db ? "" : " (not opened yet)");
         return CLI_OK;
     }
@@ -170,8 +172,11 @@ static int meta_use(struct meta_call *call)
     }
     hf_db_close(db);
     hf__shell_known_clear(shell->known);
-    if (shell->interactive)
-        printf("now on %.*s\n", HF_FMT(after.url));
+    if (shell->interactive) {
+        struct hf_str url = hf__cli_mask(shell->work, after.url);
+
+        printf("now on %.*s\n", HF_FMT(url));
+    }
     return CLI_OK;
 }
 
@@ -196,21 +201,33 @@ static int meta_output(struct meta_call *call)
 {
     struct shell *shell = call->shell;
     FILE *file = NULL;
+    char *name = NULL;
+    int ends = CLI_OK;
 
     if (call->args[0]) {
-        file = fopen(call->args[0], "we");
-        if (!file)
-            return hf__shell_fail(shell, CLI_USAGE, "%s: %s", call->args[0], strerror(errno));
+        name = strdup(call->args[0]);
+        if (!name)
+            return hf__shell_fail(shell, CLI_FAILED, "out of memory");
+        file = fopen(name, "we");
+        if (!file) {
+            ends = hf__shell_fail(shell, CLI_USAGE, "%s: %s", name, strerror(errno));
+            free(name);
+            return ends;
+        }
     }
     if (shell->file && fclose(shell->file) != 0)
-        hf__shell_note(shell, "the file before was not written whole: %s", strerror(errno));
+        ends = hf__shell_fail(shell, CLI_FAILED, "%s was not written whole: %s", shell->file_name,
+                              strerror(errno));
+    free(shell->file_name);
     shell->file = file;
-    return CLI_OK;
+    shell->file_name = name;
+    return ends;
 }
 
 static int meta_echo(struct meta_call *call)
 {
-    FILE *out = call->shell->file ? call->shell->file : stdout;
+    struct shell *shell = call->shell;
+    FILE *out = shell->file ? shell->file : stdout;
 
     for (size_t i = 0; i < META_WORDS_MAX && call->args[i]; i++) {
         if (i)
@@ -218,7 +235,9 @@ static int meta_echo(struct meta_call *call)
         hf__rows_print(out, hf_str_from(call->args[i]));
     }
     fputc('\n', out);
-    fflush(out);
+    if (fflush(out) != 0 && shell->file)
+        return hf__shell_fail(shell, CLI_FAILED, "cannot write to %s: %s", shell->file_name,
+                              strerror(errno));
     return CLI_OK;
 }
 
@@ -240,6 +259,7 @@ static int line_execute(struct shell *shell, struct hf_scope *s, struct hf_str t
     hf__shell_idle(shell);
     fflush(stdout);
     ends = hf__guard_run(shell->c->guard, shell->c->cli, "shell", &program);
+    hf__shell_program_ended(shell, ends);
     hf__shell_idle(shell);
     return ends;
 }

@@ -11,7 +11,8 @@
  *  (2) Options that were typed win over those of the shell. A command with a --db of its own gets nothing
  *      of the shell's database.
  *  (3) SIGINT ends the command, and a script. Other signals end the shell in any case. Both happen as soon
- *      as the command has ended.
+ *      as the command has ended, and the program or the pager that it runs; programs and pagers get the
+ *      signal, too.
  */
 #include "cli/shell/shell.h"
 
@@ -33,10 +34,13 @@ struct shell_cli {
     struct shell *shell;
 };
 
+_Static_assert(offsetof(struct shell_cli, cli) == 0, "hf__shell_of() goes back from it");
+
 struct shell *hf__shell_of(const struct command_ctx *c)
 {
     const struct shell_cli *inner = (const struct shell_cli *)c->cli;
 
+    assert(inner->shell);
     return inner->shell;
 }
 
@@ -54,6 +58,17 @@ void hf__shell_idle(struct shell *shell)
     hf__guard_aim(shell->c->guard, shell->work);
 }
 
+void hf__shell_program_ended(struct shell *shell, int ends)
+{
+    if (ends == CLI_SIGNAL + SIGINT && !hf__shell_signal(shell)) {
+        shell->interrupted = true;
+        if (!shell->interactive) { /* (3) */
+            shell->quit = true;
+            shell->ends = ends;
+        }
+    }
+}
+
 /* ---- messages ------------------------------------------------------------------------------- */
 
 int hf__shell_signal(struct shell *shell)
@@ -67,6 +82,7 @@ int hf__shell_fail(struct shell *shell, int ends, const char *format, ...)
     char *message;
     int len;
 
+    assert(ends != CLI_OK);
     va_start(args, format);
     len = vasprintf(&message, format, args);
     va_end(args);
@@ -94,6 +110,7 @@ void hf__shell_note(struct shell *shell, const char *format, ...)
 
 static bool option_exists(const struct options_table *table, const char *name)
 {
+    assert(name[0] != '-');
     for (size_t i = 0; i < table->len; i++)
         if (table->specs[i].name && strcmp(table->specs[i].name, name) == 0)
             return true;
@@ -122,12 +139,14 @@ struct call_args {
 
 static void flag_add(struct call_args *args, const char *option)
 {
+    assert(option[0] == '-' && option[1] == '-');
     if (option_exists(args->table, option + 2))
         args->list[args->len++] = option;
 }
 
 static void text_add(struct call_args *args, const char *option, struct hf_str value)
 {
+    assert(option[0] == '-' && option[1] == '-');
     if (!value.ptr || !option_exists(args->table, option + 2))
         return;
     args->list[args->len++] = option;
@@ -217,7 +236,8 @@ static void cli_make(struct shell *shell, struct shell_cli *inner, struct cli_ou
         hf__screen_size(&rows, &inner->cli.columns);
     if (shell->file) {
         inner->cli.out = shell->file;
-        inner->cli.terminal = false;
+        inner->cli.out_name = shell->file_name;
+        inner->cli.terminal = inner->cli.styled = false;
     }
     *outcome = (struct cli_outcome){.on_item = item_note, .user = shell};
 }
@@ -260,6 +280,8 @@ static int call_run(struct shell *shell, struct shell_cli *inner, const struct c
         inner->cli.outcome->listed = false;
     if (shell->interactive && ends > CLI_SIGNAL)
         fputc('\n', stderr); /* behind the ^C of the terminal */
+    if (command && command->command->guarded)
+        hf__shell_program_ended(shell, ends);
     signal_take(shell, left);
     return left ? (int)CLI_OK : ends;
 }

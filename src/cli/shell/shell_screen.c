@@ -9,24 +9,27 @@
  * What always holds:
  *
  *  (1) Errors are printed behind the output that was there before them, and never into a pager.
- *  (2) When the person has left, the rest of the output is dropped, and so is the error that the command
+ *  (2) A signal that ends the shell does so while it waits for a pager or a key, too: the pager is ended.
+ *  (3) When the person has left, the rest of the output is dropped, and so is the error that the command
  *      was canceled.
  */
 #include "cli/shell/shell_screen.h"
 
-#include "base/child.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 enum { HELD_MAX = 256 * 1024, ERRORS_MAX = 64 * 1024, ROWS_USUAL = 24, COLUMNS_USUAL = 80 };
+enum { PAGER_LOOK_MS = 100, PAGER_KILL_MS = 5000 };
 
 static const char more_text[] = "--more-- (space: next page, return: next line, q: quit)";
 
@@ -59,6 +62,7 @@ static void screen_leave(struct screen *screen)
 /* Count lines as a terminal does, that long ones take several of. */
 static void cursor_move(struct screen *screen, char c)
 {
+    assert(screen->column <= screen->columns);
     if (c == '\n' || screen->column == screen->columns) {
         screen->line++;
         screen->column = 0;
@@ -67,13 +71,41 @@ static void cursor_move(struct screen *screen, char c)
         screen->column++;
 }
 
+/* Wait for a file, or for a signal. */
+static void file_wait(struct screen *screen, int fd, short events)
+{
+    struct pollfd files[] = {{.fd = fd, .events = events},
+                             {.fd = hf__guard_bell(screen->shell->c->guard), .events = POLLIN}};
+    eventfd_t count;
+
+    assert(fd >= 0);
+    while (poll(files, ARRAY_LEN(files), -1) < 0 && errno == EINTR)
+        ;
+    if (files[1].revents && eventfd_read(files[1].fd, &count) == 0)
+        screen->rung = true;
+}
+
+/* A signal came that ends the shell, which is more than a command. */
+static bool is_ending(const struct screen *screen)
+{
+    int number = hf__shell_signal(screen->shell);
+
+    return number && number != SIGINT;
+}
+
+/* (2) */
 static void pipe_write(struct screen *screen, const char *bytes, size_t len)
 {
+    assert(bytes || !len);
     while (len && screen->state == SCREEN_PAGER) {
         ssize_t done = write(screen->pipe, bytes, len);
 
         if (done < 0 && errno == EINTR)
             continue;
+        if (done < 0 && errno == EAGAIN && !hf__shell_signal(screen->shell)) {
+            file_wait(screen, screen->pipe, POLLOUT);
+            continue;
+        }
         if (done <= 0) {
             screen_leave(screen);
             return;
@@ -88,8 +120,7 @@ static void pipe_write(struct screen *screen, const char *bytes, size_t len)
 /* A key, without waiting for the end of a line; 0: a signal came, or the terminal is gone. */
 static char key_wait(struct screen *screen)
 {
-    struct pollfd files[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                             {.fd = hf__guard_bell(screen->shell->c->guard), .events = POLLIN}};
+    struct pollfd typed = {.fd = STDIN_FILENO, .events = POLLIN};
     struct termios before, raw;
     char key = 0;
 
@@ -101,10 +132,8 @@ static char key_wait(struct screen *screen)
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
     do {
-        files[0].revents = files[1].revents = 0;
-        if (poll(files, 2, -1) < 0 && errno != EINTR)
-            break;
-    } while (!files[0].revents && !hf__shell_signal(screen->shell));
+        file_wait(screen, STDIN_FILENO, POLLIN);
+    } while (poll(&typed, 1, 0) <= 0 && !hf__shell_signal(screen->shell));
     if (!hf__shell_signal(screen->shell) && read(STDIN_FILENO, &key, 1) != 1)
         key = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
@@ -117,6 +146,7 @@ static void page_turn(struct screen *screen)
     size_t len = strlen(more_text);
     char key;
 
+    assert(screen->state == SCREEN_MORE && screen->rows >= 2);
     if (len >= screen->columns)
         len = strlen("--more--");
     fprintf(stdout, "%.*s", (int)len, more_text);
@@ -135,6 +165,7 @@ static void page_turn(struct screen *screen)
 
 static void more_write(struct screen *screen, const char *bytes, size_t len)
 {
+    assert(screen->columns > 0);
     for (size_t i = 0; i < len; i++) {
         if (screen->line + 1 >= screen->rows && screen->column == 0)
             page_turn(screen);
@@ -158,13 +189,13 @@ static bool program_open(struct screen *screen, char **words)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     how.in = ends[0];
-    error = hf__child_start(&how, &screen->pager);
+    error = hf__child_open(&how, &screen->pager);
     close(ends[0]);
     if (error) {
         close(ends[1]);
-        screen->pager = 0;
         return false;
     }
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
     screen->pipe = ends[1];
     return true;
 }
@@ -252,7 +283,7 @@ static ssize_t screen_write(void *user, const char *bytes, size_t len)
     case SCREEN_WHOLE:
         file_write(stdout, bytes, len);
         break;
-    case SCREEN_CLOSED: /* (2) */
+    case SCREEN_CLOSED: /* (3) */
         break;
     }
     return (ssize_t)len;
@@ -303,6 +334,18 @@ bool hf__screen_begin(struct screen *screen, struct shell *shell, bool paged)
     return false;
 }
 
+/* All is written: the person reads on, and ends the pager. (2) */
+static void pager_close(struct screen *screen)
+{
+    const struct hf_env *env = hf_scope_env(screen->shell->work);
+
+    close(screen->pipe);
+    screen->pipe = -1;
+    while (!hf__child_wait(NULL, env, &screen->pager, PAGER_LOOK_MS) && !is_ending(screen))
+        ;
+    hf__child_close(env, &screen->pager, PAGER_KILL_MS);
+}
+
 bool hf__screen_end(struct screen *screen)
 {
     bool left;
@@ -317,9 +360,9 @@ bool hf__screen_end(struct screen *screen)
         fclose(screen->err);
     held_write(screen);
     if (screen->pipe >= 0)
-        close(screen->pipe);
-    while (screen->pager && waitpid(screen->pager, NULL, 0) < 0 && errno == EINTR)
-        ;
+        pager_close(screen);
+    if (screen->rung) /* the editor wants to know, too */
+        (void)eventfd_write(hf__guard_bell(screen->shell->c->guard), 1);
     left = screen->state == SCREEN_CLOSED;
     if (!left && screen->errors_len)
         file_write(stderr, screen->errors, screen->errors_len);

@@ -4,9 +4,8 @@
 #ifndef HF_CLI_SHELL_SHELL_SCREEN_H
 #define HF_CLI_SHELL_SHELL_SCREEN_H
 
+#include "base/child.h"
 #include "cli/shell/shell.h"
-
-#include <sys/types.h>
 
 /* What was written so far. */
 enum screen_state {
@@ -27,8 +26,9 @@ struct screen {
     size_t held_len, held_cap;
     char *errors; /* what waits for the end of the pager */
     size_t errors_len;
-    pid_t pager;
-    int pipe; /* to it */
+    struct child pager;
+    int pipe;  /* to it; -1: there is none */
+    bool rung; /* the guard's bell was heard */
 };
 
 /* How high and wide the terminal is now; 0: not known. */

@@ -5,10 +5,10 @@
  * share the shards; a change counts as printed when its line has been written.
  */
 #include "base/base.h"
-#include "cli/frame/child.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/json.h"
-#include "cli/frame/time_arg.h"
+#include "cli/frame/options/time_arg.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/streams.h>
 

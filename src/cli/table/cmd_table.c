@@ -3,6 +3,7 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/process/confirm.h"
 #include "cli/table/table.h"
 
 #include <holdfast/pages.h>
@@ -84,7 +85,9 @@ const struct command hf__table_ls_command = {COMMAND_SETTINGS(struct settings),
 /* ---- delete --------------------------------------------------------------------------------- */
 
 static const struct option_spec delete_specs[] = {
-    OPT_FLAG("yes", yes, "Confirm that the table and everything in it is deleted.", .letter = 'y'),
+    OPT_FLAG("yes", yes,
+             "Do not ask. Where there is no terminal to ask on, nothing is deleted without it.",
+             .letter = 'y'),
     OPT_FLAG("no-wait", no_wait, "Do not wait until the table is deleted."),
     DATABASE_ONE(struct settings),
 };
@@ -104,11 +107,8 @@ static enum hf_status table_delete_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    if (settings->yes)
-        return HF_OK;
-    return hf__command_fail(c, CLI_USAGE,
-                            "this deletes table '%s' and everything in it: add --yes to confirm",
-                            c->operands[0]);
+    return hf__command_confirm_now(c, settings->yes, "deletes table '%s' and everything in it",
+                                   c->operands[0]);
 }
 
 static enum hf_status table_delete(struct command_ctx *c)

@@ -5,8 +5,8 @@
  * Everything is read and checked before the database is opened: a file with a mistake creates no table.
  */
 #include "base/base.h"
-#include "cli/frame/input.h"
-#include "cli/frame/nearest.h"
+#include "cli/frame/options/nearest.h"
+#include "cli/frame/process/input.h"
 #include "cli/table/table.h"
 #include "cli/table/table_file.h"
 #include "cli/table/table_words.h"

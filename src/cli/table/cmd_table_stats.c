@@ -9,8 +9,8 @@
  * what comes later is counted together.
  */
 #include "base/base.h"
-#include "cli/frame/json.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/output/progress.h"
 #include "cli/table/table.h"
 
 #include <holdfast/pages.h>

@@ -10,7 +10,8 @@
  * that nothing is left, waits until everything is durable.
  */
 #include "base/base.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
+#include "cli/frame/process/confirm.h"
 #include "cli/table/table.h"
 
 #include <holdfast/batch.h>
@@ -58,7 +59,7 @@ static enum hf_status table_truncate_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    return hf__cli_table_confirm_check(
+    return hf__command_confirm_check(
         c, settings->yes,
         hf_scope_format(c->scope, "deletes all items of table '%s'", c->operands[0]).ptr);
 }
@@ -264,7 +265,7 @@ static enum hf_status table_truncate(struct command_ctx *c)
                                 "table '%.*s' is protected; 'holdfast table update %.*s "
                                 "--no-protect' switches that off",
                                 HF_FMT(all.table), HF_FMT(all.table));
-    TRY(hf__cli_table_confirm(
+    TRY(hf__command_confirm(
         c, settings->yes,
         hf_scope_format(c->scope, "Delete all items of table '%.*s', about %llu?",
                         HF_FMT(all.table),

@@ -17,7 +17,7 @@
  *  (2) A setting that is already as wanted is not touched, so the same command can be run again.
  */
 #include "base/base.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
 #include "cli/table/table.h"
 #include "cli/table/table_words.h"
 

@@ -4,11 +4,6 @@
 #include "cli/table/table.h"
 
 #include "base/base.h"
-#include "cli/frame/line_reader.h"
-
-#include <unistd.h>
-
-enum { ANSWER_MAX = 4096 }; /* bytes */
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
@@ -59,40 +54,6 @@ enum hf_status hf__cli_table_ttl(struct command_ctx *c, struct hf_db *db, struct
                                result.description->status == HF_TTL_ENABLING))
         *attribute = result.description->attribute;
     return HF_OK;
-}
-
-/* ---- confirming ----------------------------------------------------------------------------- */
-
-enum hf_status hf__cli_table_confirm_check(struct command_ctx *c, bool yes, const char *what)
-{
-    if (yes || (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1))
-        return HF_OK;
-    return hf__command_fail(c, CLI_USAGE, "this %s: add --yes to confirm", what);
-}
-
-enum hf_status hf__cli_table_confirm(struct command_ctx *c, bool yes, struct hf_str question)
-{
-    struct line_reader reader;
-    struct hf_str answer = {0};
-    enum hf_status status;
-
-    if (yes)
-        return HF_OK;
-    if (!hf__line_reader_open(&reader, "-", ANSWER_MAX))
-        return hf__command_fail(c, CLI_FAILED, "cannot read the answer");
-    fflush(c->cli->out);
-    hf__rows_print(c->cli->err, question);
-    fputs(" [y/N] ", c->cli->err);
-    fflush(c->cli->err);
-    status = hf__line_reader_next(c->scope, &reader, &answer);
-    if (status == HF_OK &&
-        (hf_str_equal(answer, HF_STR("y")) || hf_str_equal(answer, HF_STR("Y")) ||
-         hf_str_equal(answer, HF_STR("yes"))))
-        yes = true;
-    hf__line_reader_close(&reader);
-    if (yes || status == HF_CANCELED)
-        return status;
-    return hf__command_fail(c, CLI_CONDITION, "not confirmed: nothing was done");
 }
 
 /* ---- printing ------------------------------------------------------------------------------- */

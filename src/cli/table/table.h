@@ -32,13 +32,4 @@ static inline uint64_t hf__cli_table_count(int64_t number)
     return number > 0 ? (uint64_t)number : 0;
 }
 
-/*
- * Is it confirmed? With `yes` it is. Otherwise a person is asked; where there is none to ask, and when the
- * answer is no, the command ends with an error, and this returns its status.
- */
-enum hf_status hf__cli_table_confirm(struct command_ctx *c, bool yes, struct hf_str question);
-
-/* In a check: without --yes there has to be somebody to ask. `what` would be done. */
-enum hf_status hf__cli_table_confirm_check(struct command_ctx *c, bool yes, const char *what);
-
 #endif

@@ -3,13 +3,14 @@
  */
 #include "cli/table/table_file.h"
 
-#include "cli/frame/nearest.h"
+#include "cli/frame/options/nearest.h"
 
 #include <assert.h>
 #include <string.h>
 
 static bool file_fail(struct table_file *file, const char *what)
 {
+    assert(what);
     file->error = hf_scope_format(file->s, "%s", what);
     return false;
 }
@@ -27,6 +28,7 @@ struct table_definition *hf__cli_table_file_add(struct table_file *file, struct 
         return NULL;
     }
     table = &file->tables[file->tables_len++];
+    assert(file->tables_len <= TABLE_FILE_TABLES_MAX);
     *table = (struct table_definition){.label = label};
     return table;
 }
@@ -43,6 +45,7 @@ bool hf__cli_table_file_leaves(struct table_file *file, struct hf_str label, str
 {
     struct table_definition *table;
 
+    assert(label.ptr || name.ptr);
     if (!file->only || !file->only->len || list_has(file->only, label) ||
         (name.ptr && list_has(file->only, name)))
         return false;
@@ -73,6 +76,7 @@ struct hf_str hf__cli_table_file_parameter(const struct table_file *file, struct
 
 bool hf__cli_table_file_take(struct table_file *file, const struct shape_reader *r, bool fine)
 {
+    assert(fine || r->error.ptr);
     file->ignored = r->ignored;
     if (!fine)
         file->error = r->error;
@@ -155,6 +159,8 @@ static bool read_expiry(struct table_file *file, const struct json_node *json,
 static bool read_request(struct table_file *file, const struct json_node *json)
 {
     struct table_definition *table = hf__cli_table_file_add(file, (struct hf_str){0});
+    const struct json_node *described =
+        json->kind == JSON_OBJECT ? hf__cli_json_member(json, "Table") : NULL;
     const struct json_node *expiry =
         json->kind == JSON_OBJECT ? hf__cli_json_member(json, TABLE_TTL_MEMBER) : NULL;
 
@@ -162,8 +168,12 @@ static bool read_request(struct table_file *file, const struct json_node *json)
         return false;
     if (expiry && !(json = node_without(file->s, json, TABLE_TTL_MEMBER)))
         return file_fail(file, "out of memory");
-    if (!hf__cli_table_spec_read(file->s, json, &table->spec, &file->error))
+    if (described && json->len == 1) {
+        if (!hf__cli_table_spec_read_described(file->s, described, &table->spec, &file->error))
+            return false;
+    } else if (!hf__cli_table_spec_read(file->s, json, &table->spec, &file->error)) {
         return false;
+    }
     table->label = table->spec.table;
     return true;
 }

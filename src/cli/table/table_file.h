@@ -2,7 +2,7 @@
  * cli/table/table_file.h: a file that defines tables. It is JSON, in one of these formats:
  *
  *     CreateTable       the request, which is one table, and TimeToLiveSpecification, if there is one: as
- *                       `holdfast export` writes it
+ *                       `holdfast export` writes it; also {"Table": {...}}, the answer of DescribeTable
  *     CloudFormation    a template, also as `cdk synth` writes it: Resources
  *     Terraform         what `terraform show -json` prints of a plan or a state: planned_values or values;
  *                       a configuration in *.tf.json: resource; a state file: resources
@@ -13,7 +13,7 @@
 #ifndef HF_CLI_TABLE_TABLE_FILE_H
 #define HF_CLI_TABLE_TABLE_FILE_H
 
-#include "cli/frame/options.h"
+#include "cli/frame/options/options.h"
 #include "cli/table/table_spec.h"
 
 #define TABLE_TTL_MEMBER "TimeToLiveSpecification"

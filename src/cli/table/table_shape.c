@@ -9,6 +9,9 @@
 #include <string.h>
 
 enum { NUMBER_DIGITS_MAX = 15 };
+_Static_assert(SHAPE_REFUSED > SHAPE_IGNORED && SHAPE_IGNORED > SHAPE_SKIPPED &&
+                   SHAPE_SKIPPED > SHAPE_TAGS,
+               "what is not used is behind what is");
 
 _Static_assert(sizeof(enum hf_flag) == sizeof(unsigned) &&
                    sizeof(enum hf_scalar_type) == sizeof(unsigned),
@@ -17,6 +20,7 @@ _Static_assert(sizeof(enum hf_flag) == sizeof(unsigned) &&
 bool hf__cli_shape_fail(struct shape_reader *r, const char *path, const char *what,
                         const char *more)
 {
+    assert(path && what && more);
     r->error = hf_scope_format(r->s, "%s%s%s", path, what, more);
     if (!r->error.ptr)
         r->error = HF_STR("out of memory");
@@ -25,10 +29,13 @@ bool hf__cli_shape_fail(struct shape_reader *r, const char *path, const char *wh
 
 const char *hf__cli_shape_path(struct shape_reader *r, const char *path, struct hf_str name)
 {
-    struct hf_str inner = hf_scope_format(r->s, "%s%s%.*s", path, *path ? "." : "", HF_FMT(name));
+    struct hf_str shown =
+        name.len ? name : HF_STR("\"\""); /* a path is never empty, or nobody would find it */
+    struct hf_str inner = hf_scope_format(r->s, "%s%s%.*s", path, *path ? "." : "", HF_FMT(shown));
 
     if (!inner.ptr)
         hf__cli_shape_fail(r, "", "out of memory", "");
+    assert(!inner.ptr || inner.len > 0);
     return inner.ptr ? inner.ptr : "";
 }
 
@@ -73,6 +80,7 @@ static bool read_word(struct shape_reader *r, const char *path, const char *word
 {
     unsigned number = 1;
 
+    assert(words && words[0]);
     if (r->lenient && json->kind == JSON_STRING && json->text.len == 0) {
         *to = 0; /* as states of Terraform have it for none */
         return true;
@@ -104,6 +112,7 @@ static bool read_texts(struct shape_reader *r, const char *path, const struct js
     const struct hf_str *list = texts;
     size_t len = 0;
 
+    assert(member->kind == SHAPE_TEXTS && member->len_offset > 0);
     if (!texts)
         return hf__cli_shape_fail(r, "", "out of memory", "");
     if (json->kind != JSON_ARRAY)
@@ -133,6 +142,7 @@ static bool read_tags(struct shape_reader *r, const char *path, const struct jso
     const struct hf_tag *list = tags;
     size_t len = 0;
 
+    assert(member->kind == SHAPE_TAGS && member->len_offset > 0);
     if (!tags)
         return hf__cli_shape_fail(r, "", "out of memory", "");
     if (json->kind != JSON_OBJECT)
@@ -162,6 +172,7 @@ static bool read_struct(struct shape_reader *r, const char *path, const struct j
     char *made = hf_scope_alloc(r->s, member->shape->size);
     const char *ptr = made;
 
+    assert(member->kind == SHAPE_OBJECT && member->shape);
     if (!made)
         return hf__cli_shape_fail(r, "", "out of memory", "");
     if (r->lenient && json->kind == JSON_ARRAY) {
@@ -184,6 +195,7 @@ static bool read_structs(struct shape_reader *r, const char *path, const struct 
     char *structs = hf_scope_alloc(r->s, (json->len + 1) * size);
     const char *list = structs;
 
+    assert(member->kind == SHAPE_LIST && member->shape && size > 0);
     if (!structs)
         return hf__cli_shape_fail(r, "", "out of memory", "");
     if (json->kind != JSON_ARRAY && !single)
@@ -279,6 +291,7 @@ static bool is_empty(const struct json_node *json)
 static bool member_leave(struct shape_reader *r, const char *path, const struct json_node *json,
                          const struct shape_member *member)
 {
+    assert(member->kind >= SHAPE_SKIPPED);
     if (member->kind == SHAPE_SKIPPED || is_empty(json))
         return true;
     if (member->kind == SHAPE_REFUSED)
@@ -290,6 +303,7 @@ static bool member_leave(struct shape_reader *r, const char *path, const struct 
 
 static const struct shape_member *find_member(const struct table_shape *shape, struct hf_str name)
 {
+    assert(shape->len > 0);
     for (size_t i = 0; i < shape->len; i++)
         if (hf_str_equal(hf_str_from(shape->members[i].name), name))
             return &shape->members[i];
@@ -299,6 +313,7 @@ static const struct shape_member *find_member(const struct table_shape *shape, s
 bool hf__cli_shape_read(struct shape_reader *r, const char *path, const struct table_shape *shape,
                         const struct json_node *json, void *to)
 {
+    assert(r->what && to);
     if (json->kind != JSON_OBJECT)
         return hf__cli_shape_fail(r, *path ? path : "the table", ": expected an object", "");
     for (const struct json_node *part = json->first; part; part = part->next) {
@@ -328,9 +343,11 @@ static struct hf_str word_at(const char *words, unsigned number)
 {
     size_t len = strcspn(words, " ");
 
+    assert(number > 0);
     while (--number) {
         words += len + (words[len] == ' ');
         len = strcspn(words, " ");
+        assert(len > 0); /* there is a word of that number */
     }
     return hf_str_of(words, len);
 }
@@ -370,6 +387,7 @@ static void write_list(FILE *out, const struct shape_member *member, const char 
     const char *list;
     size_t len;
 
+    assert(member->kind == SHAPE_LIST || member->kind == SHAPE_TEXTS);
     memcpy(&list, from + member->offset, sizeof(list));
     memcpy(&len, from + member->len_offset, sizeof(len));
     fputc('[', out);
@@ -429,6 +447,7 @@ void hf__cli_shape_write(FILE *out, const struct table_shape *shape, const void 
 {
     bool more = false;
 
+    assert(from);
     fputc('{', out);
     for (size_t i = 0; i < shape->len; i++) {
         const struct shape_member *member = &shape->members[i];

@@ -13,7 +13,7 @@
 #ifndef HF_CLI_TABLE_TABLE_SHAPE_H
 #define HF_CLI_TABLE_TABLE_SHAPE_H
 
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <stddef.h>
 

@@ -9,14 +9,15 @@
 
 static const struct shape_member attribute_members[] = {
     {"AttributeName", SHAPE_TEXT, SHAPE_AT(hf_attribute_definition, name)},
-    {"AttributeType", SHAPE_WORD, SHAPE_AT(hf_attribute_definition, type), .words = "S N B"},
+    {"AttributeType", SHAPE_WORD, SHAPE_AT(hf_attribute_definition, type),
+     .words = SHAPE_WORDS_SCALAR},
 };
 const struct table_shape hf__cli_shape_attribute =
     SHAPE_OF(hf_attribute_definition, attribute_members);
 
 static const struct shape_member key_members[] = {
     {"AttributeName", SHAPE_TEXT, SHAPE_AT(hf_key_element, name)},
-    {"KeyType", SHAPE_WORD, SHAPE_AT(hf_key_element, type), .words = "HASH RANGE"},
+    {"KeyType", SHAPE_WORD, SHAPE_AT(hf_key_element, type), .words = SHAPE_WORDS_KEY},
 };
 const struct table_shape hf__cli_shape_key = SHAPE_OF(hf_key_element, key_members);
 
@@ -40,20 +41,13 @@ static const struct shape_member warm_members[] = {
 const struct table_shape hf__cli_shape_warm = SHAPE_OF(hf_warm_throughput, warm_members);
 
 static const struct shape_member projection_members[] = {
-    {"ProjectionType", SHAPE_WORD, SHAPE_AT(hf_projection, type), .words = "ALL KEYS_ONLY INCLUDE"},
+    {"ProjectionType", SHAPE_WORD, SHAPE_AT(hf_projection, type), .words = SHAPE_WORDS_PROJECTION},
     {"NonKeyAttributes", SHAPE_TEXTS, SHAPE_LIST_AT(hf_projection, attributes)},
 };
 const struct table_shape hf__cli_shape_projection = SHAPE_OF(hf_projection, projection_members);
 
 static const struct shape_member secondary_members[] = {
-    {"IndexName", SHAPE_TEXT, SHAPE_AT(hf_index, name)},
-    {"KeySchema", SHAPE_LIST, SHAPE_LIST_AT(hf_index, key_schema), .shape = &hf__cli_shape_key},
-    {"Projection", SHAPE_OBJECT, SHAPE_AT(hf_index, projection),
-     .shape = &hf__cli_shape_projection},
-    {"ProvisionedThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, throughput),
-     .shape = &hf__cli_shape_throughput},
-    {"OnDemandThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, on_demand_throughput),
-     .shape = &hf__cli_shape_on_demand},
+    SHAPE_INDEX_MEMBERS(hf__cli_shape_throughput),
     {"WarmThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, warm_throughput),
      .shape = &hf__cli_shape_warm},
 };
@@ -61,8 +55,7 @@ static const struct table_shape secondary_shape = SHAPE_OF(hf_index, secondary_m
 
 static const struct shape_member stream_members[] = {
     {"StreamEnabled", SHAPE_FLAG, SHAPE_AT(hf_stream_spec, enabled)},
-    {"StreamViewType", SHAPE_WORD, SHAPE_AT(hf_stream_spec, view),
-     .words = "NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES KEYS_ONLY"},
+    {"StreamViewType", SHAPE_WORD, SHAPE_AT(hf_stream_spec, view), .words = SHAPE_WORDS_VIEW},
 };
 const struct table_shape hf__cli_shape_stream = SHAPE_OF(hf_stream_spec, stream_members);
 
@@ -80,29 +73,16 @@ static const struct shape_member tag_members[] = {
 const struct table_shape hf__cli_shape_tag = SHAPE_OF(hf_tag, tag_members);
 
 static const struct shape_member table_members[] = {
-    {"TableName", SHAPE_TEXT, SHAPE_AT(hf_create_table, table)},
-    {"AttributeDefinitions", SHAPE_LIST, SHAPE_LIST_AT(hf_create_table, attributes),
-     .shape = &hf__cli_shape_attribute},
-    {"KeySchema", SHAPE_LIST, SHAPE_LIST_AT(hf_create_table, key_schema),
-     .shape = &hf__cli_shape_key},
-    {"LocalSecondaryIndexes", SHAPE_LIST, SHAPE_LIST_AT(hf_create_table, local_indexes),
-     .shape = &secondary_shape},
-    {"GlobalSecondaryIndexes", SHAPE_LIST, SHAPE_LIST_AT(hf_create_table, global_indexes),
-     .shape = &secondary_shape},
-    {"BillingMode", SHAPE_WORD, SHAPE_AT(hf_create_table, billing),
-     .words = "PROVISIONED PAY_PER_REQUEST"},
-    {"ProvisionedThroughput", SHAPE_OBJECT, SHAPE_AT(hf_create_table, throughput),
-     .shape = &hf__cli_shape_throughput},
-    {"OnDemandThroughput", SHAPE_OBJECT, SHAPE_AT(hf_create_table, on_demand_throughput),
-     .shape = &hf__cli_shape_on_demand},
+    SHAPE_TABLE_MEMBERS(secondary_shape),
+    {"BillingMode", SHAPE_WORD, SHAPE_AT(hf_create_table, billing), .words = SHAPE_WORDS_BILLING},
+    SHAPE_CAPACITY_MEMBERS(hf__cli_shape_throughput),
     {"WarmThroughput", SHAPE_OBJECT, SHAPE_AT(hf_create_table, warm_throughput),
      .shape = &hf__cli_shape_warm},
     {"StreamSpecification", SHAPE_OBJECT, SHAPE_AT(hf_create_table, stream),
      .shape = &hf__cli_shape_stream},
     {"SSESpecification", SHAPE_OBJECT, SHAPE_AT(hf_create_table, sse), .shape = &sse_shape},
     {"Tags", SHAPE_LIST, SHAPE_LIST_AT(hf_create_table, tags), .shape = &hf__cli_shape_tag},
-    {"TableClass", SHAPE_WORD, SHAPE_AT(hf_create_table, table_class),
-     .words = "STANDARD STANDARD_INFREQUENT_ACCESS"},
+    {"TableClass", SHAPE_WORD, SHAPE_AT(hf_create_table, table_class), .words = SHAPE_WORDS_CLASS},
     {"DeletionProtectionEnabled", SHAPE_FLAG, SHAPE_AT(hf_create_table, deletion_protection)},
     {"ResourcePolicy", SHAPE_TEXT, SHAPE_AT(hf_create_table, resource_policy)},
 };

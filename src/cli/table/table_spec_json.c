@@ -2,7 +2,7 @@
  * cli/table/table_spec_json.c: the description of a table as DynamoDB has it in JSON, for scripts that
  * know it from there.
  */
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 #include "cli/table/table_spec.h"
 
 const char *hf__cli_table_spec_status(enum hf_table_status status)

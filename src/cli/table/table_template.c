@@ -16,8 +16,10 @@
  *      A table that --only leaves out need not be resolved.
  *  (2) Functions in functions go DEPTH_MAX deep, so that conditions that name each other end.
  */
+#include "cli/frame/process/input.h"
 #include "cli/table/table_file.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 32 };
@@ -39,12 +41,14 @@ struct replica_spec {
 };
 
 struct template_table {
-    struct hf_create_table spec;
+    struct hf_create_table spec; /* first: members of hf_create_table are at their places */
     struct hf_stream_spec *stream;
     struct hf_ttl_spec *ttl;
     const struct replica_spec *replicas;
     size_t replicas_len;
 };
+
+_Static_assert(offsetof(struct template_table, spec) == 0, "see there");
 
 static const struct shape_member ttl_members[] = {
     {"AttributeName", SHAPE_TEXT, SHAPE_AT(hf_ttl_spec, attribute)},
@@ -53,21 +57,13 @@ static const struct shape_member ttl_members[] = {
 static const struct table_shape ttl_shape = SHAPE_OF(hf_ttl_spec, ttl_members);
 
 static const struct shape_member stream_members[] = {
-    {"StreamViewType", SHAPE_WORD, SHAPE_AT(hf_stream_spec, view),
-     .words = "NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES KEYS_ONLY"},
+    {"StreamViewType", SHAPE_WORD, SHAPE_AT(hf_stream_spec, view), .words = SHAPE_WORDS_VIEW},
     {"ResourcePolicy", .kind = SHAPE_IGNORED},
 };
 static const struct table_shape stream_shape = SHAPE_OF(hf_stream_spec, stream_members);
 
 static const struct shape_member index_members[] = {
-    {"IndexName", SHAPE_TEXT, SHAPE_AT(hf_index, name)},
-    {"KeySchema", SHAPE_LIST, SHAPE_LIST_AT(hf_index, key_schema), .shape = &hf__cli_shape_key},
-    {"Projection", SHAPE_OBJECT, SHAPE_AT(hf_index, projection),
-     .shape = &hf__cli_shape_projection},
-    {"ProvisionedThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, throughput),
-     .shape = &hf__cli_shape_throughput},
-    {"OnDemandThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, on_demand_throughput),
-     .shape = &hf__cli_shape_on_demand},
+    SHAPE_INDEX_MEMBERS(hf__cli_shape_throughput),
     {"WarmThroughput", SHAPE_OBJECT, SHAPE_AT(hf_index, warm_throughput),
      .shape = &hf__cli_shape_warm},
     {"ContributorInsightsSpecification", .kind = SHAPE_IGNORED},
@@ -80,8 +76,7 @@ static const struct table_shape index_shape = SHAPE_OF(hf_index, index_members);
 
 static const struct shape_member replica_members[] = {
     {"Tags", SHAPE_LIST, SHAPE_LIST_AT(replica_spec, tags), .shape = &hf__cli_shape_tag},
-    {"TableClass", SHAPE_WORD, SHAPE_AT(replica_spec, table_class),
-     .words = "STANDARD STANDARD_INFREQUENT_ACCESS"},
+    {"TableClass", SHAPE_WORD, SHAPE_AT(replica_spec, table_class), .words = SHAPE_WORDS_CLASS},
     {"DeletionProtectionEnabled", SHAPE_FLAG, SHAPE_AT(replica_spec, deletion_protection)},
     {"Region", .kind = SHAPE_SKIPPED},
     {"GlobalTableSettingsReplicationMode", .kind = SHAPE_SKIPPED},
@@ -99,27 +94,16 @@ static const struct table_shape replica_shape = SHAPE_OF(replica_spec, replica_m
 
 /* Of AWS::DynamoDB::Table and AWS::DynamoDB::GlobalTable. */
 static const struct shape_member table_members[] = {
-    {"TableName", SHAPE_TEXT, SHAPE_AT(template_table, spec.table)},
-    {"AttributeDefinitions", SHAPE_LIST, SHAPE_LIST_AT(template_table, spec.attributes),
-     .shape = &hf__cli_shape_attribute},
-    {"KeySchema", SHAPE_LIST, SHAPE_LIST_AT(template_table, spec.key_schema),
-     .shape = &hf__cli_shape_key},
-    {"LocalSecondaryIndexes", SHAPE_LIST, SHAPE_LIST_AT(template_table, spec.local_indexes),
-     .shape = &index_shape},
-    {"GlobalSecondaryIndexes", SHAPE_LIST, SHAPE_LIST_AT(template_table, spec.global_indexes),
-     .shape = &index_shape},
+    SHAPE_TABLE_MEMBERS(index_shape),
     {"BillingMode", SHAPE_WORD, SHAPE_AT(template_table, spec.billing),
-     .words = "PROVISIONED PAY_PER_REQUEST"},
-    {"ProvisionedThroughput", SHAPE_OBJECT, SHAPE_AT(template_table, spec.throughput),
-     .shape = &hf__cli_shape_throughput},
-    {"OnDemandThroughput", SHAPE_OBJECT, SHAPE_AT(template_table, spec.on_demand_throughput),
-     .shape = &hf__cli_shape_on_demand},
+     .words = SHAPE_WORDS_BILLING},
+    SHAPE_CAPACITY_MEMBERS(hf__cli_shape_throughput),
     {"WarmThroughput", SHAPE_OBJECT, SHAPE_AT(template_table, spec.warm_throughput),
      .shape = &hf__cli_shape_warm},
     {"StreamSpecification", SHAPE_OBJECT, SHAPE_AT(template_table, stream), .shape = &stream_shape},
     {"TimeToLiveSpecification", SHAPE_OBJECT, SHAPE_AT(template_table, ttl), .shape = &ttl_shape},
     {"TableClass", SHAPE_WORD, SHAPE_AT(template_table, spec.table_class),
-     .words = "STANDARD STANDARD_INFREQUENT_ACCESS"},
+     .words = SHAPE_WORDS_CLASS},
     {"DeletionProtectionEnabled", SHAPE_FLAG, SHAPE_AT(template_table, spec.deletion_protection)},
     {"Tags", SHAPE_LIST, SHAPE_LIST_AT(template_table, spec.tags), .shape = &hf__cli_shape_tag},
     {"Replicas", SHAPE_LIST, SHAPE_LIST_AT(template_table, replicas), .shape = &replica_shape},
@@ -149,6 +133,7 @@ static const struct json_node *value_of(struct shape_reader *r, const char *path
 static const struct json_node *resolve_fail(struct shape_reader *r, const char *path,
                                             const char *what, struct hf_str name)
 {
+    assert(path && what);
     r->error = hf_scope_format(r->s, "%s: %s '%.*s'", path, what, HF_FMT(name));
     return NULL;
 }
@@ -196,15 +181,6 @@ static bool text_begins(struct hf_str text, const char *start)
     return text.len >= strlen(start) && memcmp(text.ptr, start, strlen(start)) == 0;
 }
 
-static struct hf_str trim_blanks(struct hf_str text)
-{
-    while (text.len && text.ptr[0] == ' ')
-        text = hf_str_of(text.ptr + 1, text.len - 1);
-    while (text.len && text.ptr[text.len - 1] == ' ')
-        text.len--;
-    return text;
-}
-
 /* "a,b" as a list. `trims`: blanks around an element are no part of it. */
 static const struct json_node *list_split(struct shape_reader *r, struct hf_str text,
                                           struct hf_str by, bool trims)
@@ -213,6 +189,7 @@ static const struct json_node *list_split(struct shape_reader *r, struct hf_str 
     struct json_node *last = NULL;
     const char *end = text.ptr + text.len;
 
+    assert(text.ptr);
     if (!list)
         return resolve_fail(r, "", "out of memory", by);
     *list = (struct json_node){.kind = JSON_ARRAY};
@@ -225,7 +202,7 @@ static const struct json_node *list_split(struct shape_reader *r, struct hf_str 
         *node = (struct json_node){.kind = JSON_STRING,
                                    .text = hf_str_of(at, (size_t)((next ? next : end) - at))};
         if (trims)
-            node->text = trim_blanks(node->text);
+            node->text = hf__input_trim(node->text);
         if (last)
             last->next = node;
         else

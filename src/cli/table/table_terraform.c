@@ -14,6 +14,7 @@
  * of objects, and texts may contain ${var.NAME} and ${local.NAME}, which are resolved by --parameter and by
  * defaults. Other expressions only Terraform itself can compute: the error says so.
  */
+#include "cli/frame/process/input.h"
 #include "cli/table/table_file.h"
 
 #include <string.h>
@@ -62,14 +63,14 @@ struct terraform_table {
 
 static const struct shape_member attribute_members[] = {
     {"name", SHAPE_TEXT, SHAPE_AT(hf_attribute_definition, name)},
-    {"type", SHAPE_WORD, SHAPE_AT(hf_attribute_definition, type), .words = "S N B"},
+    {"type", SHAPE_WORD, SHAPE_AT(hf_attribute_definition, type), .words = SHAPE_WORDS_SCALAR},
 };
 static const struct table_shape attribute_shape =
     SHAPE_OF(hf_attribute_definition, attribute_members);
 
 static const struct shape_member key_members[] = {
     {"attribute_name", SHAPE_TEXT, SHAPE_AT(hf_key_element, name)},
-    {"key_type", SHAPE_WORD, SHAPE_AT(hf_key_element, type), .words = "HASH RANGE"},
+    {"key_type", SHAPE_WORD, SHAPE_AT(hf_key_element, type), .words = SHAPE_WORDS_KEY},
 };
 static const struct table_shape key_shape = SHAPE_OF(hf_key_element, key_members);
 
@@ -92,7 +93,7 @@ static const struct shape_member index_members[] = {
     {"range_key", SHAPE_TEXT, SHAPE_AT(terraform_index, range_key)},
     {"key_schema", SHAPE_LIST, SHAPE_LIST_AT(terraform_index, key_schema), .shape = &key_shape},
     {"projection_type", SHAPE_WORD, SHAPE_AT(terraform_index, projection.type),
-     .words = "ALL KEYS_ONLY INCLUDE"},
+     .words = SHAPE_WORDS_PROJECTION},
     {"non_key_attributes", SHAPE_TEXTS, SHAPE_LIST_AT(terraform_index, projection.attributes)},
     {"read_capacity", SHAPE_NUMBER, SHAPE_AT(terraform_index, throughput.read_units)},
     {"write_capacity", SHAPE_NUMBER, SHAPE_AT(terraform_index, throughput.write_units)},
@@ -112,19 +113,17 @@ static const struct shape_member table_members[] = {
      .shape = &index_shape},
     {"local_secondary_index", SHAPE_LIST, SHAPE_LIST_AT(terraform_table, local_indexes),
      .shape = &index_shape},
-    {"billing_mode", SHAPE_WORD, SHAPE_AT(terraform_table, billing),
-     .words = "PROVISIONED PAY_PER_REQUEST"},
+    {"billing_mode", SHAPE_WORD, SHAPE_AT(terraform_table, billing), .words = SHAPE_WORDS_BILLING},
     {"read_capacity", SHAPE_NUMBER, SHAPE_AT(terraform_table, throughput.read_units)},
     {"write_capacity", SHAPE_NUMBER, SHAPE_AT(terraform_table, throughput.write_units)},
     {"on_demand_throughput", SHAPE_OBJECT, SHAPE_AT(terraform_table, on_demand),
      .shape = &on_demand_shape},
     {"stream_enabled", SHAPE_FLAG, SHAPE_AT(terraform_table, stream.enabled)},
     {"stream_view_type", SHAPE_WORD, SHAPE_AT(terraform_table, stream.view),
-     .words = "NEW_IMAGE OLD_IMAGE NEW_AND_OLD_IMAGES KEYS_ONLY"},
+     .words = SHAPE_WORDS_VIEW},
     {"ttl", SHAPE_OBJECT, SHAPE_AT(terraform_table, ttl), .shape = &ttl_shape},
     {"tags", SHAPE_TAGS, SHAPE_LIST_AT(terraform_table, tags)},
-    {"table_class", SHAPE_WORD, SHAPE_AT(terraform_table, table_class),
-     .words = "STANDARD STANDARD_INFREQUENT_ACCESS"},
+    {"table_class", SHAPE_WORD, SHAPE_AT(terraform_table, table_class), .words = SHAPE_WORDS_CLASS},
     {"deletion_protection_enabled", SHAPE_FLAG, SHAPE_AT(terraform_table, deletion_protection)},
     {"point_in_time_recovery", .kind = SHAPE_IGNORED},
     {"replica", .kind = SHAPE_IGNORED},
@@ -226,15 +225,6 @@ static const struct json_node *reference_value(struct shape_reader *r, const cha
     return NULL;
 }
 
-static struct hf_str trim_blanks(struct hf_str text)
-{
-    while (text.len && text.ptr[0] == ' ')
-        text = hf_str_of(text.ptr + 1, text.len - 1);
-    while (text.len && text.ptr[text.len - 1] == ' ')
-        text.len--;
-    return text;
-}
-
 /* "orders-${var.stage}". A text that is one reference is what that refers to, of any type. */
 static const struct json_node *text_resolve(struct shape_reader *r, const char *path,
                                             const struct json_node *json)
@@ -259,8 +249,8 @@ static const struct json_node *text_resolve(struct shape_reader *r, const char *
             hf__cli_shape_fail(r, path, ": missing }", "");
             return NULL;
         }
-        value =
-            reference_value(r, path, trim_blanks(hf_str_of(open + 2, (size_t)(close - open) - 2)));
+        value = reference_value(r, path,
+                                hf__input_trim(hf_str_of(open + 2, (size_t)(close - open) - 2)));
         if (!value)
             return NULL;
         rest = hf_str_of(close + 1, rest.len - before - (size_t)(close - open) - 1);

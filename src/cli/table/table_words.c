@@ -20,8 +20,12 @@ struct words_reader {
     struct hf_str *error;
 };
 
+_Static_assert(HF_SCALAR_N == HF_SCALAR_S + 1 && HF_SCALAR_B == HF_SCALAR_N + 1,
+               "in the order of SNB");
+
 static bool word_fails(struct words_reader *r, const char *what)
 {
+    assert(what && r->error);
     *r->error = hf_scope_format(r->s, "%.*s: %s", HF_FMT(r->word), what);
     return false;
 }
@@ -39,6 +43,7 @@ static struct hf_str part_take(struct hf_str *text, char end)
 
 static bool attribute_define(struct words_reader *r, struct hf_str name, enum hf_scalar_type type)
 {
+    assert(name.len > 0 && type >= HF_SCALAR_S && type <= HF_SCALAR_B);
     for (size_t i = 0; i < r->attributes_len; i++)
         if (hf_str_equal(r->attributes[i].name, name)) {
             if (r->attributes[i].type == type)
@@ -73,6 +78,7 @@ static bool attribute_read(struct words_reader *r, struct hf_str part, struct hf
 static bool keys_read(struct words_reader *r, struct hf_str text, enum hf_key_type first,
                       struct hf_key_element *elements, size_t *len)
 {
+    assert(first == HF_KEY_HASH || first == HF_KEY_RANGE);
     *len = 0;
     do {
         struct hf_str name;
@@ -83,6 +89,7 @@ static bool keys_read(struct words_reader *r, struct hf_str text, enum hf_key_ty
                                      : "a key has one attribute or two");
         if (!attribute_read(r, part_take(&text, ','), &name))
             return false;
+        assert(*len < KEY_PARTS_MAX);
         elements[*len] = (struct hf_key_element){name, *len ? HF_KEY_RANGE : first};
         (*len)++;
     } while (text.ptr);
@@ -109,6 +116,7 @@ static bool projection_read(struct words_reader *r, struct hf_str text,
     projection->attributes = names;
     while (text.ptr)
         names[projection->attributes_len++] = part_take(&text, ',');
+    assert(projection->attributes_len > 0);
     return true;
 }
 
@@ -132,6 +140,7 @@ static bool index_read(struct words_reader *r, const struct hf_key_element *hash
                    &index->key_schema_len))
         return false;
     index->key_schema_len += own;
+    assert(index->key_schema_len > own && index->key_schema_len <= KEY_PARTS_MAX + 1);
     return projection_read(r, text, &index->projection);
 }
 

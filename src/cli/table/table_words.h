@@ -10,7 +10,7 @@
 #ifndef HF_CLI_TABLE_TABLE_WORDS_H
 #define HF_CLI_TABLE_TABLE_WORDS_H
 
-#include "cli/frame/options.h"
+#include "cli/frame/options/options.h"
 
 #include <holdfast/db.h>
 

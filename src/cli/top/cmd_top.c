@@ -13,7 +13,7 @@
 #include <holdfast/outbox.h>
 
 #include "base/base.h"
-#include "cli/frame/child.h"
+#include "cli/frame/process/child.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -235,7 +235,8 @@ static enum hf_status lines_run(struct top *top)
         else
             hf__top_print_lines(cli->out, cli, &top->view);
         if (fflush(cli->out) != 0)
-            return hf__command_fail(top->c, CLI_FAILED, "cannot write to standard output");
+            return hf__command_fail(top->c, CLI_FAILED, "cannot write to %s",
+                                    hf__cli_out_name(cli));
     }
     return HF_OK;
 }

@@ -13,7 +13,7 @@
 #include "cli/top/top.h"
 
 #include "base/base.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <assert.h>
 #include <inttypes.h>

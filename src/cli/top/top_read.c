@@ -9,7 +9,7 @@
 #include <holdfast/client.h>
 
 #include "base/base.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 
 #include <stdlib.h>
 
@@ -50,6 +50,7 @@ static bool metric_read(struct hf_str line, struct metric *metric)
         rest = hf_str_of(rest.ptr + 1, rest.len - 1);
     if (!rest.len || rest.len >= sizeof(number))
         return false;
+    assert(metric->name.len <= line.len && rest.len < NUMBER_MAX);
     memcpy(number, rest.ptr, rest.len);
     number[rest.len] = '\0';
     metric->value = strtod(number, NULL);
@@ -63,6 +64,7 @@ static struct hf_str label_of(const struct metric *metric, const char *name)
 {
     struct hf_str rest = metric->labels;
 
+    assert(metric->labels.ptr && name[0]);
     while (rest.len) {
         struct hf_str key = str_cut(&rest, '=');
 
@@ -79,6 +81,7 @@ static struct hf_str label_of(const struct metric *metric, const char *name)
 
 static struct top_op *op_find(struct top_sample *sample, struct hf_str name)
 {
+    assert(sample->ops_len <= TOP_OPS_MAX);
     if (!name.len)
         return NULL;
     for (size_t i = 0; i < sample->ops_len; i++)
@@ -97,6 +100,7 @@ static void bucket_note(struct top_times *times, const struct metric *metric)
     char number[NUMBER_MAX];
     double us, bound = TOP_BUCKET_FIRST_US;
 
+    assert(metric->value >= 0);
     if (!le.len || le.len >= sizeof(number))
         return;
     if (str_is(le, "+Inf")) {

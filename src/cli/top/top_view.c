@@ -33,6 +33,7 @@ static double times_percentile(const struct top_times *times, double share)
     double wanted = share * (double)times->buckets[TOP_BUCKETS - 1];
     double low = 0, high = TOP_BUCKET_FIRST_US;
 
+    assert(share > 0 && share <= 1);
     if (times->buckets[TOP_BUCKETS - 1] == 0)
         return -1;
     for (size_t i = 0; i < TOP_BUCKETS; i++, low = high, high *= 2) {
@@ -171,6 +172,7 @@ static void view_sort(struct top_view *view, enum top_sort sort)
 
 static void history_add(struct top_view *view)
 {
+    assert(view->history_len <= TOP_HISTORY);
     if (view->history_len == TOP_HISTORY)
         memmove(view->history, view->history + 1, (TOP_HISTORY - 1) * sizeof(view->history[0]));
     else

@@ -7,10 +7,10 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 #include "cli/table/table_words.h"
-#include "cli/transfer/import_table.h"
+#include "cli/transfer/import_source.h"
 
 #include <holdfast/table.h>
 
@@ -20,12 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    PEEK_BYTES = 64 * 1024,
-    MEMTABLE_BYTES = 24 * 1024 * 1024,
-    CACHE_BYTES = 8 * 1024 * 1024,
-    ON_ERROR_STOP = 0
-};
+enum { MEMTABLE_BYTES = 24 * 1024 * 1024, CACHE_BYTES = 8 * 1024 * 1024, ON_ERROR_STOP = 0 };
 
 struct settings {
     struct database_settings database;
@@ -43,9 +38,7 @@ struct settings {
     uint64_t parallel;
     uint64_t rate;
     bool progress;
-    struct transfer_columns types_read;
-    struct import_task *tasks;
-    size_t tasks_len;
+    struct import_sources sources;
 };
 
 static const struct option_spec import_specs[] = {
@@ -152,181 +145,9 @@ static bool is_file(struct hf_str path)
     return path.ptr && stat(path.ptr, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* Can it be read only once? Standard input, or what is neither a file nor a directory, such as a FIFO. */
-static bool is_stream(struct hf_str path)
-{
-    struct stat about;
-
-    return hf_str_equal(path, HF_STR("-")) ||
-           (stat(path.ptr, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
-}
-
 static enum hf_status memory_fails(struct command_ctx *c)
 {
     return hf_scope_fail(c->scope, HF_NOMEM, "out of memory");
-}
-
-static bool is_type_name(struct hf_str name)
-{
-    static const char *const types[] = {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"};
-
-    for (size_t i = 0; i < COMMAND_LEN(types); i++)
-        if (hf_str_equal(name, hf_str_from(types[i])))
-            return true;
-    return false;
-}
-
-/*
- * What the first line of JSON is. In plain JSON the key of an item is a string, a number or $binary; so a line
- * in which every member is an object with the name of a type is DynamoDB's.
- */
-static enum transfer_format line_judge(struct hf_scope *s, struct hf_str line)
-{
-    struct hf_str error = {0};
-    const struct json_node *json = hf__cli_json_read(s, line, &error);
-    const struct json_node *only = json && json->len == 1 ? json->first : NULL;
-
-    if (!json || json->kind != JSON_OBJECT || !json->len)
-        return TRANSFER_JSONL;
-    for (const struct json_node *at = json->first; at; at = at->next)
-        if (at->kind != JSON_OBJECT || at->len != 1 || !is_type_name(at->first->name))
-            return only && hf_str_equal(only->name, HF_STR("Item")) && only->kind == JSON_OBJECT &&
-                           only->len && only->first->kind == JSON_OBJECT
-                       ? TRANSFER_AWS
-                       : TRANSFER_JSONL;
-    return TRANSFER_DYNAMODB;
-}
-
-/* Which format a file has, when no option says it. */
-static enum hf_status format_find(struct command_ctx *c, struct hf_str path,
-                                  enum transfer_format *format)
-{
-    enum transfer_format named = hf__transfer_format_of(path.ptr);
-    size_t len = 0, end = 0;
-    char *room;
-
-    if (named == TRANSFER_CSV || is_stream(path)) {
-        *format = named == TRANSFER_CSV ? TRANSFER_CSV : TRANSFER_JSONL;
-        return HF_OK;
-    }
-    room = hf_scope_alloc(c->scope, PEEK_BYTES);
-    if (!room)
-        return memory_fails(c);
-    TRY(hf__transfer_source_peek(c->scope, path.ptr, room, PEEK_BYTES, &len));
-    while (end < len && room[end] != '\n')
-        end++;
-    *format = line_judge(c->scope, hf_str_of(room, end));
-    return HF_OK;
-}
-
-static enum hf_status file_stat(struct command_ctx *c, struct hf_str path,
-                                struct transfer_file *file)
-{
-    struct stat about;
-
-    *file = (struct transfer_file){.path = path};
-    if (hf_str_equal(path, HF_STR("-")))
-        return HF_OK;
-    if (stat(path.ptr, &about) != 0)
-        return hf__command_fail(c, errno == ENOENT ? CLI_NOT_FOUND : CLI_FAILED, "%.*s: %s",
-                                HF_FMT(path), strerror(errno));
-    if (S_ISREG(about.st_mode)) {
-        file->bytes = (uint64_t)about.st_size;
-        file->modified_us = (int64_t)about.st_mtim.tv_sec * 1000000 + about.st_mtim.tv_nsec / 1000;
-    }
-    return HF_OK;
-}
-
-static enum hf_status task_add(struct command_ctx *c, const struct import_task *task)
-{
-    struct settings *settings = c->settings;
-    struct import_task *more = hf_scope_alloc(c->scope, (settings->tasks_len + 1) * sizeof(*more));
-
-    if (!more)
-        return memory_fails(c);
-    if (settings->tasks_len)
-        memcpy(more, settings->tasks, settings->tasks_len * sizeof(*more));
-    more[settings->tasks_len++] = *task;
-    settings->tasks = more;
-    return HF_OK;
-}
-
-/* The table that a definition is of. */
-static enum hf_status schema_name(struct command_ctx *c, struct hf_str path, struct hf_str *name)
-{
-    struct hf_str error = {0}, ttl;
-    struct hf_str text = hf__input_read(c->scope, path.ptr, TRANSFER_SCHEMA_MAX, &error);
-    struct hf_create_table spec;
-
-    if (!text.ptr)
-        return hf__command_fail(c, CLI_USAGE, "%.*s", HF_FMT(error));
-    if (!hf__transfer_schema_read(c->scope, text, &spec, &ttl, &error))
-        return hf__command_fail(c, CLI_USAGE, "%.*s: %.*s", HF_FMT(path), HF_FMT(error));
-    *name = spec.table;
-    return HF_OK;
-}
-
-static enum hf_status task_of_file(struct command_ctx *c, struct hf_str path)
-{
-    const struct settings *settings = c->settings;
-    struct hf_str schema = {0};
-    struct transfer_file *file = hf_scope_alloc(c->scope, sizeof(*file));
-    struct import_task task = {.source = path,
-                               .table = settings->table,
-                               .files = file,
-                               .files_len = 1,
-                               .format = (enum transfer_format)settings->format,
-                               .types = &settings->types_read};
-
-    if (!file)
-        return memory_fails(c);
-    TRY(file_stat(c, path, file));
-    if (!is_stream(path))
-        schema = hf__transfer_schema_path(c->scope, path.ptr);
-    if (is_file(schema))
-        task.schema = schema;
-    if (!task.table.ptr && task.schema.ptr)
-        TRY(schema_name(c, task.schema, &task.table));
-    if (!task.table.ptr)
-        task.table = hf__transfer_stem(c->scope, path.ptr);
-    if (task.format == TRANSFER_AUTO)
-        TRY(format_find(c, path, &task.format));
-    return task_add(c, &task);
-}
-
-static enum hf_status task_of_aws(struct command_ctx *c, struct hf_str dir)
-{
-    const struct settings *settings = c->settings;
-    struct hf_str schema = hf_scope_format(c->scope, "%.*s/schema.json", HF_FMT(dir));
-    struct transfer_aws aws;
-    struct import_task task = {.source = dir,
-                               .format = TRANSFER_AWS,
-                               .types = &settings->types_read};
-
-    TRY(hf__transfer_aws_read(c->scope, dir, &aws));
-    for (size_t i = 0; i < aws.files_len; i++) {
-        struct transfer_md5 md5;
-
-        if (!aws.files[i].md5.ptr)
-            continue;
-        TRY(hf__transfer_md5_file(c->scope, aws.files[i].path.ptr, &md5));
-        if (!hf_str_equal(aws.files[i].md5, hf_str_from(md5.base64)))
-            return hf__command_fail(c, CLI_CORRUPT,
-                                    "%.*s: its MD5 is %s, and the manifest says %.*s: the file is "
-                                    "damaged, copy it again",
-                                    HF_FMT(aws.files[i].path), md5.base64,
-                                    HF_FMT(aws.files[i].md5));
-    }
-    task.table = settings->table.ptr ? settings->table : aws.table;
-    task.files = aws.files;
-    task.files_len = aws.files_len;
-    if (is_file(schema))
-        task.schema = schema;
-    if (!task.table.len)
-        return hf__command_fail(c, CLI_USAGE,
-                                "%.*s/manifest-summary.json names no table: give --table",
-                                HF_FMT(dir));
-    return task_add(c, &task);
 }
 
 static int name_compare(const void *a, const void *b)
@@ -336,11 +157,35 @@ static int name_compare(const void *a, const void *b)
     return bytes_compare(first->ptr, first->len, second->ptr, second->len);
 }
 
+/*
+ * Files that systems put beside others ("._orders.jsonl" of macOS), and what somebody has hidden. The name of a
+ * table may begin with a dot, too: such a file was exported if its definition is beside it, which is JSON.
+ */
+static bool is_hidden(struct command_ctx *c, struct hf_str path, const char *name)
+{
+    struct hf_str schema;
+    char first = 0;
+    size_t len;
+
+    if (name[0] != '.')
+        return false;
+    schema = hf__transfer_schema_path(c->scope, path.ptr);
+    if (schema.ptr && hf__transfer_exists(schema) &&
+        hf__transfer_source_peek(c->scope, schema.ptr, &first, 1, &len) == HF_OK && first == '{')
+        return false;
+    if (name[1] != '_' && !c->database->quiet)
+        hf__cli_notice(c->cli, c->name,
+                       "%s is left out, as its name begins with a dot: name the file to import it",
+                       name);
+    return true;
+}
+
 /* Files that are named after tables. */
 static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
 {
+    struct settings *settings = c->settings;
     DIR *dir = opendir(path);
-    struct hf_str *names = NULL, unfinished = {0};
+    struct hf_str *names = NULL, unfinished = {0}, path_of;
     size_t len = 0, cap = 0;
     const struct dirent *entry;
 
@@ -354,6 +199,10 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
         if (hf__transfer_ends_with(entry->d_name, TRANSFER_SCHEMA_END) ||
             hf__transfer_format_of(entry->d_name) == TRANSFER_AUTO)
             continue;
+        path_of = hf_scope_format(c->scope, "%s%s%s", path,
+                                  hf__transfer_ends_with(path, "/") ? "" : "/", entry->d_name);
+        if (!path_of.ptr || is_hidden(c, path_of, entry->d_name))
+            continue;
         if (len == cap) {
             struct hf_str *more = hf_scope_alloc(c->scope, (cap * 2 + 16) * sizeof(*more));
 
@@ -364,8 +213,7 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
             names = more;
             cap = cap * 2 + 16;
         }
-        names[len++] = hf_scope_format(c->scope, "%s%s%s", path,
-                                       hf__transfer_ends_with(path, "/") ? "" : "/", entry->d_name);
+        names[len++] = path_of;
     }
     closedir(dir);
     TRY(hf_scope_built(c->scope));
@@ -381,30 +229,13 @@ static enum hf_status tasks_of_files(struct command_ctx *c, const char *path)
                                 path);
     qsort(names, len, sizeof(*names), name_compare);
     for (size_t i = 0; i < len; i++)
-        TRY(task_of_file(c, names[i]));
-    return HF_OK;
-}
-
-/* The complete ones of several exports in AWS's layout. If there are none, the error says what is missing. */
-static enum hf_status tasks_of_aws(struct command_ctx *c, const struct hf_str *dirs, size_t len)
-{
-    size_t complete = 0;
-
-    for (size_t i = 0; i < len; i++)
-        complete += hf__transfer_aws_complete(c->scope, dirs[i]);
-    for (size_t i = 0; i < len; i++) {
-        if (!complete || hf__transfer_aws_complete(c->scope, dirs[i]))
-            TRY(task_of_aws(c, dirs[i]));
-        else
-            hf__cli_notice(c->cli, c->name, "%.*s is left out: that export is not complete",
-                           HF_FMT(dirs[i]));
-    }
+        TRY(hf__import_add_file(c, &settings->sources, names[i]));
     return HF_OK;
 }
 
 static enum hf_status tasks_find(struct command_ctx *c)
 {
-    const struct settings *settings = c->settings;
+    struct settings *settings = c->settings;
     struct hf_str source = hf__command_operand(c, 0);
     const struct {
         const char *option;
@@ -417,22 +248,23 @@ static enum hf_status tasks_find(struct command_ctx *c)
     size_t len;
 
     if (!is_directory(source.ptr))
-        return task_of_file(c, source);
+        return hf__import_add_file(c, &settings->sources, source);
     TRY(hf__transfer_aws_find(c->scope, source.ptr, &dirs, &len));
-    TRY(tasks_of_aws(c, dirs, len));
+    TRY(hf__import_add_aws(c, &settings->sources, dirs, len));
     if (!len)
         TRY(tasks_of_files(c, source.ptr));
     for (size_t i = 0; i < COMMAND_LEN(for_one); i++)
-        if (settings->tasks_len > 1 && for_one[i].value.ptr)
+        if (settings->sources.tasks_len > 1 && for_one[i].value.ptr)
             return hf__command_fail(c, CLI_USAGE, "%s has %zu tables: --%s is for one", source.ptr,
-                                    settings->tasks_len, for_one[i].option);
-    for (size_t i = 0; i < settings->tasks_len; i++)
+                                    settings->sources.tasks_len, for_one[i].option);
+    for (size_t i = 0; i < settings->sources.tasks_len; i++)
         for (size_t j = 0; j < i; j++)
-            if (hf_str_equal(settings->tasks[i].table, settings->tasks[j].table))
+            if (hf_str_equal(settings->sources.tasks[i].table, settings->sources.tasks[j].table))
                 return hf__command_fail(
                     c, CLI_USAGE, "%.*s and %.*s are both of the table %.*s: import one of them",
-                    HF_FMT(settings->tasks[j].source), HF_FMT(settings->tasks[i].source),
-                    HF_FMT(settings->tasks[i].table));
+                    HF_FMT(settings->sources.tasks[j].source),
+                    HF_FMT(settings->sources.tasks[i].source),
+                    HF_FMT(settings->sources.tasks[i].table));
     return HF_OK;
 }
 
@@ -453,9 +285,9 @@ static enum hf_status outputs_check(struct command_ctx *c)
         (hf_str_equal(settings->state, settings->rejects) ||
          is_same_file(settings->state, settings->rejects)))
         return hf__command_fail(c, CLI_USAGE, "--state and --rejects name the same file");
-    for (size_t i = 0; i < settings->tasks_len; i++)
-        for (size_t j = 0; j < settings->tasks[i].files_len; j++) {
-            struct hf_str source = settings->tasks[i].files[j].path;
+    for (size_t i = 0; i < settings->sources.tasks_len; i++)
+        for (size_t j = 0; j < settings->sources.tasks[i].files_len; j++) {
+            struct hf_str source = settings->sources.tasks[i].files[j].path;
             bool state = is_same_file(settings->state, source);
 
             if (state || is_same_file(settings->rejects, source))
@@ -490,7 +322,7 @@ static enum hf_status import_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
     struct hf_str source = hf__command_operand(c, 0), error = {0};
-    bool piped = is_stream(source);
+    bool piped = hf__import_is_stream(source);
     const char *what = hf_str_equal(source, HF_STR("-")) ? "standard input" : "a pipe or device";
 
     if (piped && !settings->table.ptr)
@@ -501,8 +333,10 @@ static enum hf_status import_check(struct command_ctx *c)
         !settings->dry_run)
         return hf__command_fail(c, CLI_USAGE, "--on-error skip needs --rejects FILE with %s", what);
     if (settings->types.ptr &&
-        !hf__transfer_columns_read(c->scope, settings->types, &settings->types_read, &error))
+        !hf__transfer_columns_read(c->scope, settings->types, &settings->sources.types, &error))
         return hf__command_fail(c, CLI_USAGE, "--types: %.*s", HF_FMT(error));
+    settings->sources.table = settings->table;
+    settings->sources.format = (enum transfer_format)settings->format;
     c->database->memtable_bytes = MEMTABLE_BYTES;
     c->database->cache_bytes = CACHE_BYTES;
     TRY(tasks_find(c));
@@ -627,7 +461,7 @@ static enum hf_status import_one(struct command_ctx *c, struct import_task *task
     const struct settings *settings = c->settings;
     struct hf_str path;
     bool embedded = str_after(c->database->url, HF_STR("embedded:"), &path);
-    bool piped = is_stream(task->source);
+    bool piped = hf__import_is_stream(task->source);
     struct import_options options = {.skip = settings->on_error != ON_ERROR_STOP,
                                      .dry_run = settings->dry_run,
                                      .ordered = embedded,
@@ -682,8 +516,8 @@ static enum hf_status import_tables(struct command_ctx *c)
     uint64_t rejected = 0;
 
     TRY(import_open(c));
-    for (size_t i = 0; i < settings->tasks_len; i++)
-        TRY(import_one(c, &settings->tasks[i], &rejected));
+    for (size_t i = 0; i < settings->sources.tasks_len; i++)
+        TRY(import_one(c, &settings->sources.tasks[i], &rejected));
     return hf__command_end(c, rejected ? CLI_FAILED : CLI_OK);
 }
 

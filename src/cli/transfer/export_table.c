@@ -17,89 +17,27 @@
  *  (4) A scan is no snapshot: an item that is changed meanwhile is there as before or as after, once. In a directory
  *      nobody else can change anything.
  */
-#include "cli/transfer/export_table.h"
+#include "cli/transfer/export_job.h"
 
+#include "base/assert_held.h"
 #include "base/base.h"
 #include "base/cond_monotonic.h"
-#include "cli/frame/child.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/child.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <libdeflate.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-    STATE_FORMAT = 1,
-    STATE_EVERY_US = 1000 * 1000,
-    WATCH_MS = 100,
-    GZIP_LEVEL = 6,
-    RATE_PARTS = 4,
-    FILE_MODE = 0666
-};
+enum { STATE_EVERY_US = 1000 * 1000, WATCH_MS = 100, GZIP_LEVEL = 6, RATE_PARTS = 4 };
 
-#define PART_END ".part"
-#define STATE_END TRANSFER_EXPORT_STATE_END
-
-struct export_job;
-
-struct export_file {
-    struct hf_str path;
-    struct hf_str part; /* its name while it grows */
-    int fd;             /* -1: not open */
-    bool named;         /* it was complete before: an earlier run has given it its name */
-    uint64_t bytes;
-    uint64_t items;
-};
-
-struct export_segment {
-    struct export_job *job;
-    pthread_t thread;
-    bool started;
-    bool done;
-    char
-        *cursor; /* the key behind which it goes on, as DynamoDB's JSON; NULL: from the beginning */
-    size_t file;
-};
-
-struct export_job {
-    struct command_ctx *c;
-    const struct export_options *options;
-    const struct export_task *task;
-    const struct hf_table_description *description;
-    struct hf_str ttl;
-    struct transfer_columns columns; /* of CSV */
-    bool to_stdout;
-    struct hf_str dir;        /* of AWS's layout: AWSDynamoDB/ID */
-    struct hf_str state_path; /* absent: standard output */
-    int64_t begin_us;         /* by the wall clock */
-    struct export_segment *segments;
-    size_t segments_len;
-    struct export_file *files;
-    size_t files_len;
-    pthread_mutex_t lock; /* guards what follows, the files and the cursors */
-    pthread_cond_t wake;
-    bool stop;
-    bool reader_gone; /* of standard output */
-    struct transfer_failure failure;
-    struct transfer_rate rate;
-    uint64_t items;
-    uint64_t state_us;
-    bool state_written;
-    size_t running;
-};
-
-static int64_t now_us(const struct export_job *job)
+int64_t hf__export_now_us(const struct export_job *job)
 {
     const struct hf_env *env = hf_scope_env(job->c->scope);
 
@@ -107,7 +45,7 @@ static int64_t now_us(const struct export_job *job)
 }
 
 /* A copy by malloc(), with a NUL behind it; NULL: no memory. */
-static char *text_keep(struct hf_str text)
+char *hf__export_text_keep(struct hf_str text)
 {
     char *copy = malloc(text.len + 1);
 
@@ -118,186 +56,18 @@ static char *text_keep(struct hf_str text)
     return copy;
 }
 
-static enum hf_status memory_fails(struct hf_scope *s)
+enum hf_status hf__export_memory_fails(struct hf_scope *s)
 {
     return hf_scope_fail(s, HF_NOMEM, "out of memory");
 }
 
-/* ---- the state ------------------------------------------------------------------------------ */
-
-static void state_files(FILE *out, const struct export_job *job)
+/* The files that segments write to are there, and counts agree. With the lock held. */
+static void job_check(struct export_job *job)
 {
-    for (size_t i = 0; i < job->files_len; i++) {
-        const struct export_file *file = &job->files[i];
-
-        fputs(i ? ",{\"path\":" : "{\"path\":", out);
-        hf__cli_json_write_text(out, file->path);
-        fprintf(out, ",\"bytes\":%llu,\"items\":%llu}", (unsigned long long)file->bytes,
-                (unsigned long long)file->items);
-    }
-}
-
-static void state_segments(FILE *out, const struct export_job *job)
-{
-    for (size_t i = 0; i < job->segments_len; i++) {
-        const struct export_segment *segment = &job->segments[i];
-
-        fprintf(out, "%s{\"done\":%d,\"cursor\":", i ? "," : "", segment->done);
-        if (segment->cursor)
-            hf__cli_json_write_text(out, hf_str_from(segment->cursor));
-        else
-            fputs("null", out);
-        fputc('}', out);
-    }
-}
-
-static struct hf_str columns_text(struct hf_scope *s, const struct transfer_columns *columns)
-{
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text))
-        hf__transfer_csv_header(text.out, columns);
-    return hf__cli_json_text_end(&text, s);
-}
-
-static struct hf_str state_text(struct hf_scope *s, const struct export_job *job)
-{
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text)) {
-        FILE *out = text.out;
-
-        fprintf(out, "{\"format\":%d,\"table\":", STATE_FORMAT);
-        hf__cli_json_write_text(out, job->task->table);
-        fputs(",\"arn\":", out);
-        hf__cli_json_write_text(out, job->description->arn);
-        fprintf(out,
-                ",\"created_us\":%llu,\"items_as\":%d,\"gzip\":%d,\"begin_us\":%llu,\"columns\":",
-                (unsigned long long)job->description->created_us, (int)job->options->format,
-                job->options->gzip, (unsigned long long)job->begin_us);
-        hf__cli_json_write_text(out, columns_text(s, &job->columns));
-        fputs(",\"files\":[", out);
-        state_files(out, job);
-        fputs("],\"segments\":[", out);
-        state_segments(out, job);
-        fputs("]}\n", out);
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-/* With the lock held. (2) */
-static enum hf_status state_write(struct hf_scope *s, struct export_job *job)
-{
-    job->state_us = (uint64_t)now_us(job);
-    if (job->to_stdout)
-        return HF_OK;
-    for (size_t i = 0; i < job->files_len; i++)
-        if (job->files[i].fd >= 0 && fdatasync(job->files[i].fd) != 0 && errno != EINVAL)
-            return hf__transfer_fail(s, job->files[i].part.ptr, errno);
-    TRY(hf__transfer_write_file(s, job->state_path.ptr, state_text(s, job)));
-    job->state_written = true;
-    return HF_OK;
-}
-
-static enum hf_status state_refuse(struct export_job *job, const char *why)
-{
-    return hf__command_fail(job->c, CLI_CONDITION,
-                            "%.*s: %s; export with --overwrite to begin again",
-                            HF_FMT(job->state_path), why);
-}
-
-static enum hf_status state_use_segments(struct export_job *job, const struct json_node *list)
-{
-    size_t i = 0;
-
-    job->segments_len = list->len;
-    job->segments = calloc(list->len, sizeof(*job->segments));
-    if (!job->segments)
-        return memory_fails(job->c->scope);
-    for (const struct json_node *at = list->first; at; at = at->next, i++) {
-        struct hf_str cursor = hf__transfer_state_text(at, "cursor");
-        uint64_t done = 0;
-
-        if (!hf__transfer_state_number(at, "done", &done))
-            return state_refuse(job, "not the state of an export");
-        job->segments[i] = (struct export_segment){.job = job, .done = done != 0};
-        job->segments[i].file = job->files_len > 1 ? i : 0;
-        if (cursor.ptr && !(job->segments[i].cursor = text_keep(cursor)))
-            return memory_fails(job->c->scope);
-    }
-    return HF_OK;
-}
-
-/* Where a file of the state is. Of the path in it, no more than the last name counts: the folder may have
- * been moved, and nothing is written anywhere else. */
-static struct hf_str state_file_path(const struct export_job *job, const struct json_node *file)
-{
-    struct hf_str name = hf__transfer_base_name(hf__transfer_state_text(file, "path"));
-
-    if (!job->dir.ptr)
-        return job->task->to;
-    if (!name.len || name.ptr[0] == '.')
-        return (struct hf_str){0};
-    return hf_scope_format(job->c->scope, "%.*s/data/%.*s", HF_FMT(job->dir), HF_FMT(name));
-}
-
-static enum hf_status state_use_files(struct export_job *job, const struct json_node *list)
-{
-    size_t i = 0;
-
-    if (!job->dir.ptr && list->len != 1)
-        return state_refuse(job, "not the state of an export");
-    job->files_len = list->len;
-    job->files = calloc(list->len, sizeof(*job->files));
-    if (!job->files)
-        return memory_fails(job->c->scope);
-    for (const struct json_node *at = list->first; at; at = at->next, i++) {
-        struct export_file *file = &job->files[i];
-
-        file->fd = -1;
-        file->path = state_file_path(job, at);
-        file->part = hf_scope_format(job->c->scope, "%.*s" PART_END, HF_FMT(file->path));
-        if (!file->path.ptr || !file->part.ptr ||
-            !hf__transfer_state_number(at, "bytes", &file->bytes) ||
-            !hf__transfer_state_number(at, "items", &file->items))
-            return state_refuse(job, "not the state of an export");
-        job->items += file->items;
-    }
-    return HF_OK;
-}
-
-/* Take everything from the state: files, segments and columns. */
-static enum hf_status state_use(struct export_job *job, const struct json_node *state)
-{
-    const struct json_node *files = hf__cli_json_member(state, "files");
-    const struct json_node *segments = hf__cli_json_member(state, "segments");
-    struct hf_str columns = hf__transfer_state_text(state, "columns"), error = {0};
-    uint64_t format = 0, created = 0, items_as = 0, gzip = 0, begin = 0;
-
-    if (!hf__transfer_state_number(state, "format", &format) || format != STATE_FORMAT)
-        return state_refuse(job, "written by another version");
-    if (!hf__transfer_state_number(state, "created_us", &created) ||
-        !hf__transfer_state_number(state, "items_as", &items_as) ||
-        !hf__transfer_state_number(state, "gzip", &gzip) ||
-        !hf__transfer_state_number(state, "begin_us", &begin) || !files || !segments ||
-        files->kind != JSON_ARRAY || segments->kind != JSON_ARRAY || !files->len ||
-        !segments->len || segments->len > TRANSFER_PARALLEL_MAX ||
-        (files->len != 1 && files->len != segments->len))
-        return state_refuse(job, "not the state of an export");
-    if (!hf_str_equal(hf__transfer_state_text(state, "table"), job->task->table) ||
-        !hf_str_equal(hf__transfer_state_text(state, "arn"), job->description->arn) ||
-        created != (uint64_t)job->description->created_us)
-        return state_refuse(job, "belongs to another table");
-    if (items_as != (uint64_t)job->options->format || (gzip != 0) != job->options->gzip)
-        return state_refuse(job, "belongs to an export in another format");
-    job->begin_us = (int64_t)begin;
-    if (columns.len > 1 &&
-        !hf__transfer_csv_read_header(job->c->scope, hf_str_of(columns.ptr, columns.len - 1),
-                                      &(struct transfer_columns){0}, NULL, &job->columns, &error))
-        return state_refuse(job, "not the state of an export");
-    TRY(state_use_files(job, files));
-    job->state_written = true;
-    return state_use_segments(job, segments);
+    ASSERT_HELD(&job->lock);
+    assert(job->files_len > 0 && job->running <= job->segments_len);
+    for (size_t i = 0; i < job->segments_len; i++)
+        assert(job->segments[i].file < job->files_len && job->segments[i].job == job);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
@@ -322,6 +92,7 @@ static enum hf_status file_append(struct hf_scope *s, struct export_job *job,
 {
     size_t at = 0;
 
+    assert(file->fd >= 0);
     while (at < len) {
         ssize_t done = job->to_stdout
                            ? write(file->fd, bytes + at, len - at)
@@ -349,7 +120,7 @@ static enum hf_status text_pack(struct hf_scope *s, const char *text, size_t len
     *packed = compressor ? malloc(room) : NULL;
     *packed_len = *packed ? libdeflate_gzip_compress(compressor, text, len, *packed, room) : 0;
     libdeflate_free_compressor(compressor);
-    return *packed_len ? HF_OK : memory_fails(s);
+    return *packed_len ? HF_OK : hf__export_memory_fails(s);
 }
 
 /* Lines as they go into the file: compressed, or harmless to a terminal. The memory is malloc()'s. */
@@ -379,7 +150,7 @@ static enum hf_status page_write(struct hf_scope *s, const struct export_job *jo
     bool sound;
 
     if (!out)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     __fsetlocking(out, FSETLOCKING_BYCALLER);
     for (size_t i = 0; i < page->items_len && !missing.ptr; i++) {
         struct hf_scope_mark mark = hf_scope_mark(s);
@@ -391,7 +162,7 @@ static enum hf_status page_write(struct hf_scope *s, const struct export_job *jo
     }
     sound = !ferror(out);
     if (fclose(out) != 0 || !sound || hf_scope_built(s) != HF_OK)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     if (missing.ptr)
         return hf_scope_fail(s, HF_CONDITION,
                              "while the table was read, an item got the attribute %.*s, which has "
@@ -407,6 +178,7 @@ static enum hf_status page_read(struct hf_scope *s, const struct export_segment 
     struct hf_scan request = {.table = job->task->table,
                               .consistent = job->options->consistent ? HF_YES : HF_UNSET};
 
+    assert(!segment->done);
     if (segment->cursor)
         TRY(hf_item_from_json(s, hf_str_from(segment->cursor), &request.start));
     if (job->segments_len > 1) {
@@ -426,17 +198,18 @@ static enum hf_status segment_advance(struct hf_scope *s, struct export_segment 
 {
     struct export_job *job = segment->job;
     struct hf_str cursor = page->last.ptr ? hf_item_to_json(s, page->last) : (struct hf_str){0};
-    char *copy = cursor.ptr ? text_keep(cursor) : NULL;
+    char *copy = cursor.ptr ? hf__export_text_keep(cursor) : NULL;
 
     if (page->last.ptr && !copy)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
+    job_check(job);
     free(segment->cursor);
     segment->cursor = copy;
     segment->done = !page->last.ptr;
     job->files[segment->file].items += page->items_len;
     job->items += page->items_len;
-    if ((uint64_t)now_us(job) - job->state_us > STATE_EVERY_US)
-        return state_write(s, job);
+    if ((uint64_t)hf__export_now_us(job) - job->state_us > STATE_EVERY_US)
+        return hf__export_state_write(s, job);
     return HF_OK;
 }
 
@@ -458,7 +231,7 @@ static enum hf_status segment_step(struct hf_scope *s, struct export_segment *se
         status = file_append(s, job, &job->files[segment->file], text, len);
     if (status == HF_OK)
         status = segment_advance(s, segment, &page);
-    wait_ms = hf__transfer_rate_wait_ms(&job->rate, now_us(job), page.items_len);
+    wait_ms = hf__transfer_rate_wait_ms(&job->rate, hf__export_now_us(job), page.items_len);
     pthread_mutex_unlock(&job->lock);
     free(text);
     hf_scope_timeout_ms(s, 0);
@@ -487,6 +260,7 @@ static void *segment_run(void *user)
     else if (status != HF_OK && status != HF_CANCELED)
         hf__transfer_failure_of(&job->failure, s, NULL);
     job->stop = job->stop || status != HF_OK;
+    assert(job->running > 0);
     job->running--;
     pthread_cond_broadcast(&job->wake);
     pthread_mutex_unlock(&job->lock);
@@ -503,7 +277,7 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
     struct hf_scope *s = hf_scope_new(hf_scope_env(c->scope));
     struct export_segment whole = {.job = job};
     struct hf_scan_result page = {.items_len = 0};
-    enum hf_status status = s ? HF_OK : memory_fails(c->scope);
+    enum hf_status status = s ? HF_OK : hf__export_memory_fails(c->scope);
     struct hf_str error = {0};
     uint64_t items = 0;
     uint32_t wait_ms;
@@ -525,9 +299,9 @@ static enum hf_status columns_collect(struct export_job *job, struct progress *p
 
             items += page.items_len;
             free(whole.cursor);
-            whole.cursor = cursor.ptr ? text_keep(cursor) : NULL;
+            whole.cursor = cursor.ptr ? hf__export_text_keep(cursor) : NULL;
             whole.done = !page.last.ptr;
-            wait_ms = hf__transfer_rate_wait_ms(&job->rate, now_us(job), page.items_len);
+            wait_ms = hf__transfer_rate_wait_ms(&job->rate, hf__export_now_us(job), page.items_len);
             hf_scope_timeout_ms(s, 0);
             if (wait_ms)
                 status = hf_scope_sleep_ms(s, wait_ms);
@@ -552,248 +326,19 @@ static enum hf_status header_append(struct export_job *job)
     char *text;
     size_t len;
 
+    assert(job->files_len > 0);
     if (job->options->format != TRANSFER_CSV || job->files[0].bytes || !job->columns.len)
         return HF_OK;
-    header = columns_text(s, &job->columns);
-    text = header.ptr ? text_keep(header) : NULL;
+    header = hf__export_columns_text(s, &job->columns);
+    text = header.ptr ? hf__export_text_keep(header) : NULL;
     len = header.len;
     if (!text)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     status = text_prepare(s, job, &text, &len);
     if (status == HF_OK)
         status = file_append(s, job, &job->files[0], text, len);
     free(text);
     return status;
-}
-
-/* ---- files ---------------------------------------------------------------------------------- */
-
-static struct hf_str state_path_of(struct hf_scope *s, struct hf_str to)
-{
-    return hf_scope_format(s, "%.*s" STATE_END, HF_FMT(to));
-}
-
-/* May the definition of the table be written? Not over that of another table, nor over anything else. */
-static bool schema_free(struct command_ctx *c, const struct export_task *task)
-{
-    struct hf_str path = hf__transfer_schema_path(c->scope, task->to.ptr);
-    struct hf_str text, ttl, error = {0};
-    struct hf_create_table spec;
-
-    if (!hf__transfer_exists(path))
-        return true;
-    text = hf__input_read(c->scope, path.ptr, TRANSFER_SCHEMA_MAX, &error);
-    if (text.ptr && hf__transfer_schema_read(c->scope, text, &spec, &ttl, &error) &&
-        hf_str_equal(spec.table, task->table))
-        return true;
-    hf__command_fail(c, CLI_CONDITION,
-                     "%.*s exists and is not the definition of the table %.*s: choose another name "
-                     "for --to, or give --no-schema or --overwrite",
-                     HF_FMT(path), HF_FMT(task->table));
-    return false;
-}
-
-bool hf__transfer_export_free(struct command_ctx *c, const struct export_options *options,
-                              const struct export_task *task)
-{
-    struct hf_str state = state_path_of(c->scope, task->to);
-    struct stat about;
-
-    if (options->format == TRANSFER_AWS || hf_str_equal(task->to, HF_STR("-")))
-        return true;
-    if (stat(task->to.ptr, &about) == 0 && !S_ISREG(about.st_mode)) {
-        hf__command_fail(c, CLI_USAGE, "%.*s is not a file; use --to - and a redirection",
-                         HF_FMT(task->to));
-        return false;
-    }
-    if (options->schema && !options->overwrite && !schema_free(c, task))
-        return false;
-    if (options->overwrite || options->resume)
-        return true;
-    if (hf__transfer_exists(state)) {
-        hf__command_fail(c, CLI_CONDITION,
-                         "an earlier export to %.*s was interrupted: --resume continues it, "
-                         "--overwrite begins again",
-                         HF_FMT(task->to));
-        return false;
-    }
-    if (hf__transfer_exists(task->to)) {
-        hf__command_fail(c, CLI_CONDITION, "%.*s exists: --overwrite replaces it",
-                         HF_FMT(task->to));
-        return false;
-    }
-    return true;
-}
-
-/* The state of an export of this table to this directory that was interrupted; absent: there is none. */
-static const struct json_node *aws_find_state(struct export_job *job)
-{
-    struct hf_scope *s = job->c->scope;
-    struct hf_str *dirs;
-    size_t len;
-
-    if (hf__transfer_aws_find(s, job->task->to.ptr, &dirs, &len) != HF_OK)
-        return NULL;
-    for (size_t i = len; i-- > 0;) { /* the newest first */
-        struct hf_str path = hf_scope_format(s, "%.*s/export" STATE_END, HF_FMT(dirs[i]));
-        struct hf_str error = {0};
-        const struct json_node *state =
-            path.ptr ? hf__transfer_state_read(s, path.ptr, &error) : NULL;
-
-        if (state && hf_str_equal(hf__transfer_state_text(state, "table"), job->task->table)) {
-            job->dir = dirs[i];
-            job->state_path = path;
-            return state;
-        }
-    }
-    return NULL;
-}
-
-/* The directory of a complete export of this table; absent: there is none. */
-static struct hf_str aws_find_complete(struct export_job *job)
-{
-    struct hf_scope *s = job->c->scope;
-    struct hf_str *dirs, id = job->description->id;
-    size_t len;
-
-    if (hf__transfer_aws_find(s, job->task->to.ptr, &dirs, &len) != HF_OK)
-        len = 0;
-    for (size_t i = len; i-- > 0;) { /* the newest first */
-        struct transfer_aws aws;
-
-        if (hf__transfer_aws_read(s, dirs[i], &aws) == HF_OK &&
-            hf_str_equal(aws.table_arn, job->description->arn) &&
-            (!aws.table_id.ptr || !id.ptr || hf_str_equal(aws.table_id, id)))
-            return dirs[i];
-    }
-    return (struct hf_str){0};
-}
-
-static enum hf_status aws_begin(struct export_job *job)
-{
-    struct hf_scope *s = job->c->scope;
-    struct hf_str id = hf__transfer_aws_id(s);
-    struct hf_str above = hf_scope_format(s, "%.*s/AWSDynamoDB", HF_FMT(job->task->to));
-    struct hf_str data, started;
-
-    job->dir = hf_scope_format(s, "%.*s/%.*s", HF_FMT(above), HF_FMT(id));
-    data = hf_scope_format(s, "%.*s/data", HF_FMT(job->dir));
-    started = hf_scope_format(s, "%.*s/_started", HF_FMT(job->dir));
-    job->state_path = hf_scope_format(s, "%.*s/export" STATE_END, HF_FMT(job->dir));
-    TRY(hf_scope_built(s));
-    TRY(hf__transfer_make_dir(s, job->task->to.ptr));
-    TRY(hf__transfer_make_dir(s, above.ptr));
-    TRY(hf__transfer_make_dir(s, job->dir.ptr));
-    TRY(hf__transfer_make_dir(s, data.ptr));
-    return hf__transfer_write_file(s, started.ptr, HF_STR(""));
-}
-
-/* A new export: where its files are, and one segment for each thread. */
-static enum hf_status job_new(struct export_job *job)
-{
-    struct hf_scope *s = job->c->scope;
-    size_t len = job->options->parallel;
-
-    if (job->options->format == TRANSFER_AWS)
-        TRY(aws_begin(job));
-    job->segments = calloc(len, sizeof(*job->segments));
-    job->files = calloc(len, sizeof(*job->files));
-    if (!job->segments || !job->files)
-        return memory_fails(s);
-    job->segments_len = len;
-    job->files_len = job->options->format == TRANSFER_AWS ? len : 1;
-    for (size_t i = 0; i < len; i++)
-        job->segments[i] = (struct export_segment){.job = job, .file = job->files_len > 1 ? i : 0};
-    for (size_t i = 0; i < job->files_len; i++) {
-        struct export_file *file = &job->files[i];
-
-        *file = (struct export_file){.path = job->task->to, .fd = -1};
-        if (job->options->format == TRANSFER_AWS)
-            file->path = hf_scope_format(s, "%.*s/data/%.*s", HF_FMT(job->dir),
-                                         HF_FMT(hf__transfer_aws_file_name(s)));
-        file->part = hf_scope_format(s, "%.*s" PART_END, HF_FMT(file->path));
-    }
-    return hf_scope_built(s);
-}
-
-static bool segments_done(const struct export_job *job)
-{
-    for (size_t i = 0; i < job->segments_len; i++)
-        if (!job->segments[i].done)
-            return false;
-    return true;
-}
-
-/* Was the export interrupted after this file got its name? (3) */
-static bool file_is_named(const struct export_job *job, const struct export_file *file)
-{
-    struct stat about;
-
-    return job->state_written && segments_done(job) && !hf__transfer_exists(file->part) &&
-           stat(file->path.ptr, &about) == 0 && S_ISREG(about.st_mode) &&
-           (uint64_t)about.st_size == file->bytes;
-}
-
-/* Open the file that grows, which is new or at least as long as the state says, and cut it there. (2) */
-static enum hf_status part_open(struct export_job *job, struct export_file *file)
-{
-    struct hf_scope *s = job->c->scope;
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (file->bytes ? 0 : O_CREAT);
-    struct stat about = {.st_size = 0}, there;
-
-    file->fd = open(file->part.ptr, flags, FILE_MODE);
-    if (file->fd < 0 && (errno != ENOENT || !file->bytes))
-        return hf__transfer_fail(s, file->part.ptr, errno);
-    if (file->fd >= 0 && flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return hf__command_fail(job->c, CLI_CONDITION, "another export is writing %.*s",
-                                HF_FMT(file->part));
-    if (file->fd >= 0 && fstat(file->fd, &about) != 0)
-        return hf__transfer_fail(s, file->part.ptr, errno);
-    if (file->fd >= 0 && (stat(file->part.ptr, &there) != 0 || there.st_ino != about.st_ino))
-        return hf__command_fail(job->c, CLI_CONDITION, "another export has completed %.*s",
-                                HF_FMT(file->path));
-    if (file->fd < 0 || (uint64_t)about.st_size < file->bytes)
-        return hf__command_fail(job->c, CLI_CONDITION,
-                                "%.*s is shorter than when the export was interrupted; export "
-                                "with --overwrite to begin again",
-                                HF_FMT(file->part));
-    if (ftruncate(file->fd, (off_t)file->bytes) != 0)
-        return hf__transfer_fail(s, file->part.ptr, errno);
-    return HF_OK;
-}
-
-static enum hf_status files_open(struct export_job *job)
-{
-    for (size_t i = 0; i < job->files_len; i++) {
-        struct export_file *file = &job->files[i];
-
-        if (job->to_stdout)
-            file->fd = STDOUT_FILENO;
-        else if (!(file->named = file_is_named(job, file)))
-            TRY(part_open(job, file));
-    }
-    return HF_OK;
-}
-
-/* Did an earlier run give all files their names? */
-static bool files_named(const struct export_job *job)
-{
-    size_t named = 0;
-
-    for (size_t i = 0; i < job->files_len; i++)
-        named += job->files[i].named;
-    return named && named == job->files_len;
-}
-
-static void job_free(struct export_job *job)
-{
-    for (size_t i = 0; i < job->files_len; i++)
-        if (job->files[i].fd > STDOUT_FILENO)
-            close(job->files[i].fd);
-    for (size_t i = 0; i < job->segments_len; i++)
-        free(job->segments[i].cursor);
-    free(job->files);
-    free(job->segments);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -805,7 +350,7 @@ static enum hf_status schema_write(struct export_job *job)
                                       : hf__transfer_schema_path(s, job->task->to.ptr);
 
     if (!path.ptr)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     return hf__transfer_write_file(s, path.ptr,
                                    hf__transfer_schema_json(s, job->description, job->ttl));
 }
@@ -826,7 +371,7 @@ static enum hf_status manifests_write(struct export_job *job)
                                            .files_len = job->files_len};
 
     if (!files)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     for (size_t i = 0; i < job->files_len; i++) {
         struct transfer_md5 md5;
 
@@ -863,7 +408,7 @@ static enum hf_status job_complete(struct export_job *job)
             TRY(status);
         }
     }
-    TRY(state_write(s, job)); /* (3) */
+    TRY(hf__export_state_write(s, job)); /* (3) */
     for (size_t i = 0; i < job->files_len; i++) {
         struct export_file *file = &job->files[i];
 
@@ -963,21 +508,21 @@ static enum hf_status job_run(struct export_job *job)
                 status = columns_collect(job, &progress);
         }
         if (status == HF_OK)
-            status = job_new(job);
+            status = hf__export_job_new(job);
     }
     if (status == HF_OK)
-        status = files_open(job);
+        status = hf__export_files_open(job);
     if (status == HF_OK)
         status = header_append(job);
     if (status == HF_OK)
-        status = state_write(c->scope, job);
+        status = hf__export_state_write(c->scope, job);
     if (status == HF_OK)
         segments_watch(job, &progress);
     hf__progress_end(&progress);
     TRY(status);
-    if (!segments_done(job) || job->failure.set) {
+    if (!hf__export_segments_done(job) || job->failure.set) {
         hf__scope_error_clear(c->scope);
-        if (state_write(c->scope, job) != HF_OK && !job->failure.set)
+        if (hf__export_state_write(c->scope, job) != HF_OK && !job->failure.set)
             job->state_written = false;
         return job_explain(job);
     }
@@ -1016,24 +561,24 @@ static enum hf_status job_begin(struct export_job *job, bool *complete)
     if (job->to_stdout)
         return HF_OK;
     if (job->options->format == TRANSFER_AWS) {
-        state = job->options->resume ? aws_find_state(job) : NULL;
+        state = job->options->resume ? hf__export_aws_find_state(job) : NULL;
         if (state)
-            return state_use(job, state);
+            return hf__export_state_use(job, state);
         if (job->options->resume && !job->options->overwrite)
-            job->dir = aws_find_complete(job);
+            job->dir = hf__export_aws_find_complete(job);
         *complete = job->dir.ptr != NULL;
         return hf_scope_ok(s); /* what cannot be read is no complete export */
     }
-    job->state_path = state_path_of(s, job->task->to);
+    job->state_path = hf__export_state_path(s, job->task->to);
     if (!job->state_path.ptr)
-        return memory_fails(s);
+        return hf__export_memory_fails(s);
     if (!job->options->resume)
         return HF_OK;
     state = hf__transfer_state_read(s, job->state_path.ptr, &error);
     if (error.ptr)
         return hf__command_fail(job->c, CLI_FAILED, "%.*s", HF_FMT(error));
     if (state)
-        return state_use(job, state);
+        return hf__export_state_use(job, state);
     *complete = hf__transfer_exists(job->task->to) && !job->options->overwrite;
     return HF_OK;
 }
@@ -1059,13 +604,13 @@ enum hf_status hf__transfer_export(struct command_ctx *c, const struct export_op
         status = job_begin(&job, &result->skipped);
     if (status == HF_OK && !result->skipped)
         status = job_run(&job);
-    result->skipped = result->skipped || files_named(&job);
+    result->skipped = result->skipped || hf__export_files_named(&job);
     result->items = job.items;
     for (size_t i = 0; i < job.files_len; i++)
         result->bytes += job.files[i].bytes;
     if (job.dir.ptr)
         result->to = job.dir;
-    job_free(&job);
+    hf__export_job_free(&job);
     pthread_cond_destroy(&job.wake);
     pthread_mutex_destroy(&job.lock);
     return status;

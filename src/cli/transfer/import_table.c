@@ -7,8 +7,8 @@
  * ordered: its writes take no time of waiting, and are synced together. Services are not, unless there is one thread, as
  * a request takes longer to travel than to be handled.
  *
- * Now and then, and at the end, the state file is written: the file and line up to which everything is
- * stored and durable.
+ * Now and then, and at the end, the state file is written (import_state.c): the file and line up to which everything
+ * is stored and durable.
  *
  * What always holds:
  *
@@ -16,278 +16,40 @@
  *      line twice is the same as once, so an import that goes on there ends as one that was never
  *      interrupted.
  *  (2) Of lines behind one that ended the import, some may be stored. Those before it are.
- *  (3) Rejected lines are in the file of rejects once: what it has behind the length in the state is cut
- *      off when the import goes on.
  *
  *     worker:  read chunk (lock `reading`)  ->  parse  ->  store  ->  wait for turn  ->  finish (lock `lock`)
  */
-#include "cli/transfer/import_table.h"
+#include "cli/transfer/import_job.h"
 
+#include "base/assert_held.h"
 #include "base/base.h"
 #include "base/cond_monotonic.h"
-#include "cli/frame/child.h"
-#include "cli/frame/json.h"
+#include "cli/frame/process/child.h"
 
 #include <holdfast/batch.h>
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    STATE_FORMAT = 2,
     STATE_EVERY_US = 1000 * 1000,
     WATCH_MS = 100,
-    ATTEMPTS = 30,    /* of an item that a service does not process */
-    NOTICES_MAX = 20, /* rejected lines that are shown; all are in the file */
-    FILE_MODE = 0666
+    ATTEMPTS = 30 /* of an item that a service does not process */
 };
 
-/* A line that is no item, or that the database refuses. */
-struct import_reject {
-    uint64_t line;
-    struct hf_str text;
-    struct hf_str reason;
-};
-
-struct import_job;
-
-struct import_worker {
-    struct import_job *job;
-    pthread_t thread;
-    bool started;
-    struct hf_scope *scope;
-    struct transfer_chunk chunk;
-    struct hf_write *writes;
-    uint64_t *lines;      /* of each of them */
-    struct hf_str *texts; /* likewise */
-    size_t writes_len, writes_cap;
-    struct import_reject *rejects; /* in the scope, as what follows */
-    size_t rejects_len, rejects_cap;
-    uint64_t done_lines; /* of the chunk: all of them, unless it failed */
-    bool failed;
-};
-
-struct import_job {
-    struct command_ctx *c;
-    const struct import_options *options;
-    const struct import_task *task;
-    pthread_mutex_t reading; /* guards the next four */
-    struct transfer_source *source;
-    struct transfer_columns columns; /* of CSV, once the header was read */
-    bool headed;
-    bool source_ended;
-    pthread_mutex_t lock; /* guards all that follows */
-    pthread_cond_t wake;
-    bool stop;             /* no more chunks are taken */
-    bool unsynced;         /* what was stored last may not be durable: the last state stays */
-    uint64_t failed_chunk; /* chunks behind it are not stored; UINT64_MAX: none has failed */
-    struct transfer_failure failure;
-    struct transfer_rate rate;
-    uint64_t turn;                     /* the first chunk that is not finished */
-    struct transfer_position position; /* everything before it is done */
-    uint64_t items, rejected;          /* before the position */
-    uint64_t stored;                   /* items of all chunks, for the progress; likewise: */
-    uint64_t bytes, source_bytes;
-    uint64_t all_bytes; /* of the source; 0: not known */
-    int64_t state_us;   /* when it was written last */
-    bool state_written;
-    bool no_state;  /* it could not be written: the source may be on a disk that is read-only */
-    int rejects_fd; /* -1: not opened yet */
-    uint64_t rejects_bytes;
-    size_t running;
-};
-
-static int64_t now_us(const struct import_job *job)
+/* Chunks are finished in their order, and none behind one that has failed. With the lock held. */
+static void job_check(struct import_job *job)
 {
-    const struct hf_env *env = hf_scope_env(job->c->scope);
-
-    return env->elapsed_us(env->user);
-}
-
-/* ---- the state ------------------------------------------------------------------------------ */
-
-/* Which file it is, so that another one under its name is noticed. */
-static const struct transfer_file *file_at(const struct import_job *job, uint64_t at)
-{
-    return at < job->task->files_len ? &job->task->files[at] : NULL;
-}
-
-static struct hf_str table_arn(const struct import_job *job)
-{
-    struct hf_str arn = job->task->description->arn;
-
-    return arn.ptr ? arn : HF_STR("");
-}
-
-static struct hf_str state_text(struct hf_scope *s, const struct import_job *job)
-{
-    const struct transfer_file *file = file_at(job, job->position.file);
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text)) {
-        fprintf(text.out, "{\"format\":%d,\"source\":", STATE_FORMAT);
-        hf__cli_json_write_text(text.out, job->task->source);
-        fputs(",\"table\":", text.out);
-        hf__cli_json_write_text(text.out, job->task->table);
-        fputs(",\"database\":", text.out);
-        hf__cli_json_write_text(text.out, job->options->database);
-        fputs(",\"arn\":", text.out);
-        hf__cli_json_write_text(text.out, table_arn(job));
-        fprintf(text.out,
-                ",\"created_us\":%llu,\"file\":%llu,\"line\":%llu,\"items\":%llu,\"rejected\":%llu,"
-                "\"rejects_bytes\":%llu,\"bytes\":%llu,\"modified_us\":%llu}\n",
-                (unsigned long long)job->task->description->created_us,
-                (unsigned long long)job->position.file, (unsigned long long)job->position.line,
-                (unsigned long long)job->items, (unsigned long long)job->rejected,
-                (unsigned long long)job->rejects_bytes,
-                (unsigned long long)(file ? file->bytes : 0),
-                (unsigned long long)(file ? file->modified_us : 0));
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-/* With the lock held; everything up to the position is durable. (1) */
-static enum hf_status state_write(struct hf_scope *s, struct import_job *job)
-{
-    job->state_us = now_us(job);
-    if (!job->options->state.ptr || job->options->dry_run || job->no_state)
-        return HF_OK;
-    if (job->rejects_fd >= 0 && fsync(job->rejects_fd) != 0 && errno != EINVAL)
-        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    if (hf__transfer_write_file(s, job->options->state.ptr, state_text(s, job)) != HF_OK) {
-        hf__cli_notice(job->c->cli, job->c->name,
-                       "%s; the import goes on, but cannot be resumed (see --state)",
-                       hf_scope_error_text(s));
-        job->no_state = true;
-        job->state_written = false;
-        return hf_scope_ok(s);
-    }
-    job->state_written = true;
-    return HF_OK;
-}
-
-static enum hf_status state_refuse(struct import_job *job, const char *why)
-{
-    return hf__command_fail(job->c, CLI_CONDITION,
-                            "%.*s: %s; import without --resume to begin again",
-                            HF_FMT(job->options->state), why);
-}
-
-static enum hf_status state_resume(struct import_job *job)
-{
-    const struct import_options *options = job->options;
-    struct hf_scope *s = job->c->scope;
-    uint64_t format = 0, bytes = 0, modified = 0, created = 0;
-    const struct transfer_file *file;
-    const struct json_node *state;
-    struct hf_str error = {0};
-
-    if (!options->resume || !options->state.ptr)
-        return HF_OK;
-    state = hf__transfer_state_read(s, options->state.ptr, &error);
-    if (error.ptr)
-        return hf__command_fail(job->c, CLI_FAILED, "%.*s", HF_FMT(error));
-    if (!state)
-        return HF_OK; /* it was not interrupted, or before its first second was over */
-    if (!hf__transfer_state_number(state, "format", &format) || format != STATE_FORMAT)
-        return state_refuse(job, "written by another version");
-    if (!hf_str_equal(hf__transfer_state_text(state, "source"), job->task->source) ||
-        !hf_str_equal(hf__transfer_state_text(state, "table"), job->task->table) ||
-        !hf_str_equal(hf__transfer_state_text(state, "database"), options->database))
-        return state_refuse(job, "belongs to the import of another source, table or database");
-    if (!hf__transfer_state_number(state, "created_us", &created) ||
-        !hf__transfer_state_number(state, "file", &job->position.file) ||
-        !hf__transfer_state_number(state, "line", &job->position.line) ||
-        !hf__transfer_state_number(state, "items", &job->items) ||
-        !hf__transfer_state_number(state, "rejected", &job->rejected) ||
-        !hf__transfer_state_number(state, "rejects_bytes", &job->rejects_bytes) ||
-        !hf__transfer_state_number(state, "bytes", &bytes) ||
-        !hf__transfer_state_number(state, "modified_us", &modified) ||
-        job->position.file > job->task->files_len)
-        return state_refuse(job, "not the state of an import");
-    if (job->task->made || created != (uint64_t)job->task->description->created_us ||
-        !hf_str_equal(hf__transfer_state_text(state, "arn"), table_arn(job)))
-        return state_refuse(job, "the table was deleted since, so what was stored is gone");
-    file = file_at(job, job->position.file);
-    if (file && (file->bytes != bytes || (uint64_t)file->modified_us != modified))
-        return state_refuse(job, "the source was changed since");
-    job->state_written = true;
-    return HF_OK;
-}
-
-/* ---- rejected lines ------------------------------------------------------------------------- */
-
-static enum hf_status rejects_put(struct hf_scope *s, struct import_job *job, struct hf_str text)
-{
-    struct hf_str parts[] = {text, HF_STR("\n")};
-
-    for (size_t i = 0; i < 2; i++)
-        while (parts[i].len) {
-            ssize_t done = write(job->rejects_fd, parts[i].ptr, parts[i].len);
-
-            if (done < 0)
-                return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-            job->rejects_bytes += (uint64_t)done;
-            parts[i] = hf_str_of(parts[i].ptr + done, parts[i].len - (size_t)done);
-        }
-    return HF_OK;
-}
-
-/* The file is made with the first line that goes into it. (3) */
-static enum hf_status rejects_open(struct hf_scope *s, struct import_job *job)
-{
-    struct hf_str header;
-    struct stat about;
-
-    if (job->rejects_fd >= 0)
-        return HF_OK;
-    job->rejects_fd = open(job->options->rejects.ptr, O_WRONLY | O_CREAT | O_CLOEXEC, FILE_MODE);
-    if (job->rejects_fd < 0)
-        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    if (fstat(job->rejects_fd, &about) != 0)
-        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    if (S_ISREG(about.st_mode) && (uint64_t)about.st_size < job->rejects_bytes)
-        job->rejects_bytes = (uint64_t)about.st_size; /* somebody has taken lines out of it */
-    if (ftruncate(job->rejects_fd, (off_t)job->rejects_bytes) != 0 && errno != EINVAL)
-        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    if (lseek(job->rejects_fd, 0, SEEK_END) < 0 && errno != ESPIPE)
-        return hf__transfer_fail(s, job->options->rejects.ptr, errno);
-    header = hf__transfer_source_header(job->source);
-    return header.ptr && !job->rejects_bytes ? rejects_put(s, job, header) : HF_OK;
-}
-
-static const char *file_name(const struct import_job *job, size_t file)
-{
-    const char *path = job->task->files[file].path.ptr;
-
-    return strcmp(path, "-") == 0 ? "standard input" : path;
-}
-
-/* With the lock held. */
-static enum hf_status rejects_flush(struct import_worker *w)
-{
-    struct import_job *job = w->job;
-
-    for (size_t i = 0; i < w->rejects_len; i++) {
-        const struct import_reject *reject = &w->rejects[i];
-
-        if (job->rejected++ < NOTICES_MAX)
-            hf__cli_notice(job->c->cli, job->c->name, "%s:%llu: skipped: %.*s",
-                           file_name(job, w->chunk.file), (unsigned long long)reject->line,
-                           HF_FMT(reject->reason));
-        if (!job->options->rejects.ptr || job->options->dry_run)
-            continue;
-        TRY(rejects_open(w->scope, job));
-        TRY(rejects_put(w->scope, job, reject->text));
-    }
-    return HF_OK;
+    ASSERT_HELD(&job->lock);
+    assert(job->failed_chunk == UINT64_MAX || job->turn <= job->failed_chunk + 1);
+    assert(job->position.file <= job->task->files_len);
+    assert(job->rejects_fd >= -1 && (job->rejects_fd < 0 || job->options->rejects.ptr));
+    assert(!job->state_written || !job->no_state);
 }
 
 /* ---- items of lines ------------------------------------------------------------------------- */
@@ -387,8 +149,26 @@ static bool writes_room(struct import_worker *w)
 /* With `lock` held. */
 static void job_stop(struct import_job *job)
 {
+    ASSERT_HELD(&job->lock);
     job->stop = true;
     pthread_cond_broadcast(&job->wake);
+}
+
+/*
+ * With `lock` held: is the failure of this worker's chunk the one to report? Chunks are parsed at the same time, so the
+ * first line that is bad may be the second that is noticed; it takes the place of the other.
+ */
+static bool failure_is_first(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+
+    ASSERT_HELD(&job->lock);
+    if (w->chunk.number >= job->failed_chunk)
+        return false;
+    if (job->failed_chunk != UINT64_MAX)
+        job->failure.set = false;
+    job->failed_chunk = w->chunk.number;
+    return true;
 }
 
 /* The import cannot go on, for the reason that the scope has. A signal is none: it is reported by itself. */
@@ -398,10 +178,8 @@ static void worker_fails(struct import_worker *w, bool has_chunk)
 
     w->failed = true;
     pthread_mutex_lock(&job->lock);
-    if (hf_scope_error(w->scope)->status != HF_CANCELED)
+    if ((!has_chunk || failure_is_first(w)) && hf_scope_error(w->scope)->status != HF_CANCELED)
         hf__transfer_failure_of(&job->failure, w->scope, NULL);
-    if (has_chunk && w->chunk.number < job->failed_chunk)
-        job->failed_chunk = w->chunk.number;
     job_stop(job);
     pthread_mutex_unlock(&job->lock);
 }
@@ -417,11 +195,10 @@ static void line_reject(struct import_worker *w, uint64_t line, struct hf_str te
         w->failed = true;
         w->done_lines = line - w->chunk.first_line;
         pthread_mutex_lock(&job->lock);
-        hf__transfer_failure_say(&job->failure, CLI_USAGE, "%s:%llu: %.*s",
-                                 file_name(job, w->chunk.file), (unsigned long long)line,
-                                 HF_FMT(reason));
-        if (w->chunk.number < job->failed_chunk)
-            job->failed_chunk = w->chunk.number;
+        if (failure_is_first(w))
+            hf__transfer_failure_say(&job->failure, CLI_USAGE, "%s:%llu: %.*s",
+                                     hf__import_file_name(job, w->chunk.file),
+                                     (unsigned long long)line, HF_FMT(reason));
         job_stop(job); /* this chunk is stored up to the line */
         pthread_mutex_unlock(&job->lock);
         return;
@@ -441,6 +218,7 @@ static void line_reject(struct import_worker *w, uint64_t line, struct hf_str te
         w->rejects = more;
         w->rejects_cap = cap;
     }
+    assert(w->rejects_len < w->rejects_cap && line >= w->chunk.first_line);
     w->rejects[w->rejects_len++] = (struct import_reject){line, text, reason};
 }
 
@@ -451,6 +229,7 @@ static void chunk_parse(struct import_worker *w)
     struct hf_str text = hf_str_of(w->chunk.ptr, w->chunk.len), record;
     uint64_t line = w->chunk.first_line, lines = 0;
 
+    assert(!w->writes_len && !w->rejects_len);
     for (; !w->failed && record_take(task->format, &text, &record, &lines); line += lines) {
         struct hf_str error = {0};
         struct hf_item item;
@@ -471,6 +250,7 @@ static void chunk_parse(struct import_worker *w)
             worker_fails(w, true);
             return;
         }
+        assert(w->writes_len < w->writes_cap);
         w->writes[w->writes_len] = (struct hf_write){.table = task->table, .put = item};
         w->lines[w->writes_len] = line;
         w->texts[w->writes_len++] = record;
@@ -497,6 +277,7 @@ static struct hf_str refusal_text(struct hf_scope *s)
 /* Only those are left to be stored. */
 static void writes_keep(struct import_worker *w, const size_t *left, size_t len)
 {
+    assert(len <= w->writes_len);
     for (size_t i = 0; i < len; i++) {
         assert(left[i] >= i);
         w->writes[i] = w->writes[left[i]];
@@ -511,11 +292,63 @@ static enum hf_status writes_pace(struct import_worker *w)
     struct import_job *job = w->job;
     uint32_t wait_ms;
 
+    assert(w->writes_len > 0);
     pthread_mutex_lock(&job->lock);
-    wait_ms = hf__transfer_rate_wait_ms(&job->rate, now_us(job), w->writes_len);
+    wait_ms = hf__transfer_rate_wait_ms(&job->rate, hf__import_now_us(job), w->writes_len);
     pthread_mutex_unlock(&job->lock);
     hf_scope_timeout_ms(w->scope, 0);
     return wait_ms ? hf_scope_sleep_ms(w->scope, wait_ms) : HF_OK;
+}
+
+static struct hf_item key_of_item(struct hf_scope *s, const struct hf_table_description *table,
+                                  struct hf_item item)
+{
+    struct hf_attr attrs[2];
+    size_t len = table->key_schema_len;
+
+    assert(len <= 2);
+    for (size_t i = 0; i < len; i++)
+        attrs[i] = hf_attr_of_value(table->key_schema[i].name,
+                                    hf_item_get(item, table->key_schema[i].name));
+    return hf_item_make(s, attrs, len);
+}
+
+/* Which items does the table not have like this? The first one of all that differs is kept. */
+static void chunk_compare(struct import_worker *w)
+{
+    struct import_job *job = w->job;
+    const struct import_task *task = job->task;
+    uint64_t missing = 0, different = 0;
+
+    for (size_t i = 0; i < w->writes_len; i++) {
+        struct hf_scope_mark mark = hf_scope_mark(w->scope);
+        struct hf_get_item get = {.table = task->table, .consistent = HF_YES};
+        struct hf_get_item_result got = {.item = {.ptr = NULL}};
+        bool equal;
+
+        get.key = key_of_item(w->scope, task->description, w->writes[i].put);
+        hf_scope_timeout_ms(w->scope, (uint32_t)job->c->database->timeout_ms);
+        if (hf_get_item(w->scope, job->c->db, &get, &got) != HF_OK) {
+            w->done_lines = w->lines[i] - w->chunk.first_line;
+            worker_fails(w, true);
+            return;
+        }
+        equal = got.item.ptr && hf_item_equal(got.item, w->writes[i].put);
+        missing += !got.item.ptr;
+        different += got.item.ptr && !equal;
+        if (!equal) {
+            pthread_mutex_lock(&job->lock);
+            if (!job->first.line || w->chunk.file < job->first.file ||
+                (w->chunk.file == job->first.file && w->lines[i] < job->first.line))
+                job->first = (struct transfer_position){.file = w->chunk.file, .line = w->lines[i]};
+            pthread_mutex_unlock(&job->lock);
+        }
+        hf_scope_rewind(w->scope, mark);
+    }
+    pthread_mutex_lock(&job->lock);
+    job->missing += missing;
+    job->different += different;
+    pthread_mutex_unlock(&job->lock);
 }
 
 /* Store the items of the chunk; returns how many. */
@@ -525,6 +358,8 @@ static uint64_t chunk_store(struct import_worker *w)
     struct hf_write_many_result result;
     size_t all = w->writes_len;
 
+    if (job->options->compare)
+        chunk_compare(w);
     if (job->options->dry_run || !all)
         return all;
     if (writes_pace(w) != HF_OK) {
@@ -568,20 +403,22 @@ static void chunk_finish(struct import_worker *w, uint64_t stored)
     enum hf_status status;
 
     pthread_mutex_lock(&job->lock);
-    assert(job->turn == chunk->number);
+    job_check(job);
+    assert(job->turn == chunk->number && w->done_lines <= chunk->lines);
+    assert(stored <= w->done_lines || !chunk->lines);
     job->turn++;
     job->items += stored;
-    status = rejects_flush(w);
+    status = hf__import_rejects_flush(w);
     job->position = (struct transfer_position){.file = chunk->file,
                                                .line = chunk->first_line - 1 + w->done_lines};
     if (!w->failed && chunk->ends_file)
         job->position = (struct transfer_position){.file = chunk->file + 1};
     if (status == HF_OK && !w->failed && stored && !job->options->dry_run &&
-        now_us(job) - job->state_us > STATE_EVERY_US) {
+        hf__import_now_us(job) - job->state_us > STATE_EVERY_US) {
         hf_scope_timeout_ms(w->scope, 0);
         status = hf_db_sync(w->scope, job->c->db);
         if (status == HF_OK)
-            status = state_write(w->scope, job);
+            status = hf__import_state_write(w->scope, job);
     }
     if (status != HF_OK) {
         hf__transfer_failure_of(&job->failure, w->scope, NULL);
@@ -595,6 +432,7 @@ static void chunk_count(struct import_worker *w, uint64_t stored)
 {
     struct import_job *job = w->job;
 
+    assert(stored <= w->chunk.lines);
     pthread_mutex_lock(&job->lock);
     job->stored += stored;
     job->bytes += w->chunk.len;
@@ -630,8 +468,8 @@ static enum hf_status header_read(struct import_worker *w)
     if (hf__transfer_csv_read_header(job->c->scope, header, job->task->types,
                                      job->task->description, &job->columns, &error))
         return HF_OK;
-    return hf_scope_fail(w->scope, HF_INVALID, "%s:1: %.*s", file_name(job, w->chunk.file),
-                         HF_FMT(error));
+    return hf_scope_fail(w->scope, HF_INVALID, "%s:1: %.*s",
+                         hf__import_file_name(job, w->chunk.file), HF_FMT(error));
 }
 
 /* The next chunk; false: there are no more, or the import ends. */
@@ -651,6 +489,7 @@ static bool chunk_take(struct import_worker *w)
             status = header_read(w);
         job->source_ended = status != HF_OK || !found;
     }
+    assert(status != HF_OK || !found || w->chunk.file < job->task->files_len);
     pthread_mutex_unlock(&job->reading);
     if (status != HF_OK)
         worker_fails(w, false);
@@ -704,6 +543,7 @@ static void *worker_run(void *user)
         worker_fails(w, false);
     pthread_mutex_lock(&job->lock);
     job->unsynced = job->unsynced || !synced;
+    assert(job->running > 0);
     job->running--;
     pthread_cond_broadcast(&job->wake);
     pthread_mutex_unlock(&job->lock);
@@ -721,11 +561,15 @@ static void progress_show(struct import_job *job, struct progress *progress, boo
         hf__transfer_progress_print(progress, s, job->task->table.ptr, job->stored, job->bytes,
                                     (double)job->source_bytes, (double)job->all_bytes);
     hf_scope_rewind(s, mark);
+    if (job->options->on_progress)
+        job->options->on_progress(job->options->user, job->task->table, job->stored,
+                                  (double)job->source_bytes, (double)job->all_bytes);
 }
 
 /* Until all workers have ended. The lock is held, but for the waits. */
 static void workers_watch(struct import_job *job, struct progress *progress)
 {
+    ASSERT_HELD(&job->lock);
     while (job->running) {
         cond_wait_ms(&job->wake, &job->lock, WATCH_MS);
         if (!job->stop && hf_scope_sleep_ms(job->c->scope, 0) != HF_OK)
@@ -755,6 +599,7 @@ static enum hf_status workers_run(struct import_job *job, struct progress *progr
     size_t len = job->options->parallel;
     struct import_worker *workers = calloc(len, sizeof(*workers));
 
+    assert(len >= 1 && len <= TRANSFER_PARALLEL_MAX);
     if (!workers)
         return hf_scope_fail(s, HF_NOMEM, "out of memory");
     pthread_mutex_lock(&job->lock);
@@ -785,6 +630,7 @@ static enum hf_status job_explain(struct import_job *job)
     int came = c->guard ? hf__guard_signal(c->guard) : 0;
     struct hf_str more = HF_STR("");
 
+    assert(job->stop || job->failure.set);
     if (job->items && !job->options->dry_run)
         more =
             hf_scope_format(c->scope, "; %llu items are stored%s", (unsigned long long)job->items,
@@ -803,17 +649,24 @@ static enum hf_status job_run(struct import_job *job, struct import_result *resu
     hf__progress_begin(&progress, c->cli, c->database->quiet, job->options->progress);
     TRY(workers_run(job, &progress));
     hf__progress_end(&progress);
-    *result =
-        (struct import_result){.items = job->items, .rejected = job->rejected, .bytes = job->bytes};
+    *result = (struct import_result){.items = job->items,
+                                     .rejected = job->rejected,
+                                     .bytes = job->bytes,
+                                     .missing = job->missing,
+                                     .different = job->different};
+    if (job->first.line)
+        result->first =
+            hf_scope_format(c->scope, "%s:%llu", hf__import_file_name(job, job->first.file),
+                            (unsigned long long)job->first.line);
     if (job->stop || job->failure.set) {
-        if (job->items && !job->unsynced && state_write(c->scope, job) != HF_OK)
+        if (job->items && !job->unsynced && hf__import_state_write(c->scope, job) != HF_OK)
             job->state_written = false; /* what has ended the import is of more interest */
         return job_explain(job);
     }
     assert(job->position.file == job->task->files_len);
-    if (job->rejected > NOTICES_MAX)
+    if (job->rejected > IMPORT_NOTICES_MAX)
         hf__cli_notice(c->cli, c->name, "%llu more lines were skipped",
-                       (unsigned long long)job->rejected - NOTICES_MAX);
+                       (unsigned long long)job->rejected - IMPORT_NOTICES_MAX);
     if (job->options->state.ptr && !job->options->dry_run)
         unlink(job->options->state.ptr);
     return HF_OK;
@@ -830,12 +683,13 @@ enum hf_status hf__transfer_import(struct command_ctx *c, const struct import_op
                              .rejects_fd = -1};
     enum hf_status status;
 
+    assert(task->files_len > 0 && task->description && (c->db || options->dry_run));
     for (size_t i = 0; i < task->files_len; i++)
         job.all_bytes += task->files[i].bytes;
-    TRY(state_resume(&job));
+    TRY(hf__import_state_resume(&job));
     TRY(hf__transfer_source_open(c->scope, task->files, task->files_len, task->format, job.position,
                                  &job.source));
-    job.state_us = now_us(&job);
+    job.state_us = hf__import_now_us(&job);
     job.stored = job.items;
     pthread_mutex_init(&job.reading, NULL);
     pthread_mutex_init(&job.lock, NULL);

@@ -17,6 +17,10 @@ struct import_options {
     bool resume;            /* go on where the state says */
     struct hf_str database; /* which one, as the state names it */
     bool progress;          /* lines of it, where there is no terminal */
+    bool compare; /* with dry_run: find out which items the table does not have like this */
+    /* Called now and then while it runs, and once at its end; `all` is 0 when it is not known. NULL: nobody. */
+    void (*on_progress)(void *user, struct hf_str table, uint64_t items, double bytes, double all);
+    void *user;
 };
 
 struct import_task {
@@ -35,6 +39,10 @@ struct import_result {
     uint64_t items;    /* that were stored, with those of an import that was resumed */
     uint64_t rejected; /* lines */
     uint64_t bytes;    /* of the lines that were read now */
+    /* With `compare`: items that the table does not have, and that are others there; and the first of
+     * either, as FILE:LINE (absent: none). */
+    uint64_t missing, different;
+    struct hf_str first;
 };
 
 /* Errors are shown; they name file and line. */

@@ -15,7 +15,7 @@
 #define HF_CLI_TRANSFER_TRANSFER_H
 
 #include "cli/frame/command.h"
-#include "cli/frame/progress.h"
+#include "cli/frame/output/progress.h"
 
 #include <holdfast/db.h>
 

@@ -18,8 +18,8 @@
 #include "cli/transfer/transfer.h"
 
 #include "base/base.h"
-#include "cli/frame/input.h"
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
+#include "cli/frame/process/input.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -55,6 +55,7 @@ static struct transfer_column heading_read(struct hf_str text)
 static bool column_append(struct hf_scope *s, struct transfer_columns *columns,
                           struct transfer_column column, struct hf_str *error)
 {
+    assert(column.type != HF_TYPE_NONE && columns->len <= columns->cap);
     if (columns->len == TRANSFER_COLUMNS_MAX) {
         *error = hf_scope_format(s, "more than %d columns", TRANSFER_COLUMNS_MAX);
         return false;
@@ -349,6 +350,7 @@ static bool csv_fails(struct csv_reader *r, const char *what)
 /* What follows a field: a comma, or the end. */
 static bool field_end(struct csv_reader *r, const char *at, const char *end)
 {
+    assert(at <= end);
     if (at == end) {
         r->rest = (struct hf_str){0};
         return true;
@@ -365,6 +367,7 @@ static bool field_take(struct csv_reader *r, struct csv_field *field)
     char *to;
     size_t len = 0;
 
+    assert(r->rest.ptr);
     *field = (struct csv_field){.text = hf_str_of(at, 0)};
     if (at == end || *at != '"') {
         const char *comma = at == end ? NULL : memchr(at, ',', (size_t)(end - at));
@@ -389,6 +392,7 @@ static bool field_take(struct csv_reader *r, struct csv_field *field)
     }
     if (at == end)
         return csv_fails(r, "a field has an opening quote and no closing one");
+    assert(len <= r->rest.len);
     to[len] = '\0';
     field->text = hf_str_of(to, len);
     return field_end(r, at + 1, end);
@@ -403,6 +407,7 @@ static bool bytes_read(struct csv_reader *r, struct hf_str text, struct hf_str *
         return csv_fails(r, "out of memory");
     if (hf__base64_decode(text, room, &len) != BASE64_OK)
         return csv_fails(r, "not base64");
+    assert(len <= hf__base64_decoded_max(text.len));
     *bytes = hf_str_of((const char *)room, len);
     return true;
 }
@@ -414,6 +419,7 @@ static bool set_read(struct csv_reader *r, struct hf_str text, struct hf_attr *a
     const struct json_node *json = hf__cli_json_read(r->s, text, r->error);
     struct hf_str *list;
 
+    assert(attr->type == HF_TYPE_SS || attr->type == HF_TYPE_NS || attr->type == HF_TYPE_BS);
     if (!json)
         return false;
     if (json->kind != JSON_ARRAY || !json->len)

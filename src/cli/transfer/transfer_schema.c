@@ -7,7 +7,7 @@
  */
 #include "cli/transfer/transfer.h"
 
-#include "cli/frame/json.h"
+#include "cli/frame/output/json.h"
 #include "cli/table/table_file.h"
 
 #include <assert.h>

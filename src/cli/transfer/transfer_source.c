@@ -92,6 +92,7 @@ static enum hf_status raw_read(struct hf_scope *s, struct transfer_input *in, vo
     struct pollfd ready = {.fd = in->fd, .events = POLLIN};
     ssize_t done;
 
+    assert(in->fd >= 0 && max > 0);
     do {
         do {
             hf_scope_timeout_ms(s, 0);
@@ -110,6 +111,7 @@ static enum hf_status packed_fill(struct hf_scope *s, struct transfer_input *in)
 {
     size_t got = 0;
 
+    assert(in->packed_from <= in->packed_to && in->packed_to <= PACKED_BYTES);
     if (in->packed_from < in->packed_to)
         return HF_OK;
     TRY(raw_read(s, in, in->packed, PACKED_BYTES, &got));
@@ -123,6 +125,7 @@ static enum hf_status input_begin(struct hf_scope *s, struct transfer_input *in)
 {
     static const uint8_t magic[] = {0x1F, 0x8B};
 
+    assert(!in->packed_to && !in->gzip);
     in->begun = true;
     while (in->packed_to < sizeof(magic)) {
         size_t got = 0;
@@ -144,6 +147,7 @@ static enum hf_status input_begin(struct hf_scope *s, struct transfer_input *in)
 static enum hf_status gzip_read(struct hf_scope *s, struct transfer_input *in, void *to, size_t max,
                                 size_t *got)
 {
+    assert(in->gzip && in->begun && max > 0);
     while (!*got) {
         int result;
 
@@ -207,6 +211,7 @@ enum hf_status hf__transfer_source_peek(struct hf_scope *s, const char *path, ch
     enum hf_status status;
     size_t got = 1;
 
+    assert(max > 0);
     *len = 0;
     TRY(input_open(s, &in, path));
     do {
@@ -296,6 +301,7 @@ static size_t last_end(const struct transfer_source *source, const char *text, s
     size_t end = 0;
     bool quoted = false;
 
+    assert(text || !len);
     if (source->format != TRANSFER_CSV) {
         found = len ? memrchr(text, '\n', len) : NULL;
         return found ? (size_t)(found - text) + 1 : 0;
@@ -327,6 +333,7 @@ static enum hf_status chunk_fill(struct hf_scope *s, struct transfer_source *sou
 {
     size_t end = 0, got = 1;
 
+    assert(source->open && source->rest_len <= source->rest_cap);
     if (!room_make(&chunk->ptr, &chunk->cap, source->rest_len + CHUNK_BYTES))
         return hf_scope_fail(s, HF_NOMEM, "out of memory");
     if (source->rest_len)
@@ -352,6 +359,7 @@ static enum hf_status chunk_fill(struct hf_scope *s, struct transfer_source *sou
     if (!got)
         end = chunk->len;
     chunk->ends_file = !got;
+    assert(end <= chunk->len && chunk->len <= chunk->cap);
     source->rest_len = chunk->len - end;
     if (!room_make(&source->rest, &source->rest_cap, source->rest_len))
         return hf_scope_fail(s, HF_NOMEM, "out of memory");
@@ -379,6 +387,7 @@ static enum hf_status head_take(struct hf_scope *s, struct transfer_source *sour
     bool quoted = false;
     size_t end = 0;
 
+    assert(chunk->first_line == 1);
     if (chunk->len >= 3 && memcmp(chunk->ptr, mark, 3) == 0)
         chunk_behead(chunk, 3, 0);
     if (source->format != TRANSFER_CSV)
@@ -402,6 +411,7 @@ static void done_skip(const struct transfer_source *source, struct transfer_chun
     size_t len = 0;
     uint64_t lines = 0;
 
+    assert(chunk->file >= source->start.file);
     if (chunk->file != source->start.file)
         return;
     while (lines < chunk->lines && chunk->first_line + lines <= source->start.line) {
@@ -415,6 +425,7 @@ static void done_skip(const struct transfer_source *source, struct transfer_chun
 
 static enum hf_status file_begin(struct hf_scope *s, struct transfer_source *source)
 {
+    assert(!source->open && source->file < source->files_len);
     TRY(input_open(s, &source->in, source->files[source->file].path.ptr));
     source->open = true;
     source->lines = 0;
@@ -424,6 +435,7 @@ static enum hf_status file_begin(struct hf_scope *s, struct transfer_source *sou
 
 static void file_end(struct transfer_source *source)
 {
+    assert(source->open && source->file < source->files_len);
     input_close(&source->in);
     source->open = false;
     source->before_bytes += source->files[source->file].bytes;
@@ -450,6 +462,7 @@ enum hf_status hf__transfer_source_next(struct hf_scope *s, struct transfer_sour
         at = source->before_bytes + source->in.read_bytes;
         if (!source->in.gzip) /* how much a part of compressed data takes is not known */
             at -= source->rest_len + source->in.packed_to - source->in.packed_from;
+        assert(at >= source->counted_bytes);
         chunk->source_bytes = at - source->counted_bytes;
         source->counted_bytes = at;
         if (chunk->ends_file)

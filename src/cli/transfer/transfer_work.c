@@ -26,6 +26,7 @@ void hf__transfer_failure_of(struct transfer_failure *failure, const struct hf_s
 {
     const char *text = hf_scope_error_text(s);
 
+    assert(failure && s);
     hf__transfer_failure_say(failure, hf__database_exit(hf_scope_error(s)), "%s%s%s",
                              what ? what : "", what ? ": " : "", *text ? text : "failed");
 }
@@ -36,6 +37,7 @@ uint32_t hf__transfer_rate_wait_ms(struct transfer_rate *rate, int64_t now_us, s
         return 0;
     if (rate->next_us < now_us)
         rate->next_us = now_us;
+    assert(rate->next_us >= now_us);
     rate->next_us += (int64_t)((double)count * 1e6 / (double)rate->per_second);
     return (uint32_t)((rate->next_us - now_us + 999) / 1000);
 }
@@ -59,6 +61,7 @@ void hf__transfer_progress_print(struct progress *progress, struct hf_scope *s, 
     double seconds = rate > 0 ? 1e6 / rate : 0;
     struct hf_str left = HF_STR(""), percent = HF_STR("");
 
+    assert(table && done >= 0 && all >= 0);
     if (part > 1)
         part = 1;
     if (all > 0)

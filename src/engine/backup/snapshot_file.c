@@ -199,7 +199,7 @@ enum hf_status hf_engine_snapshot_save(struct hf_scope *s,
 {
     struct file file = {.s = s, .fd = -1};
     struct hf_str temporary;
-    const char *target;
+    const char *target = NULL; /* which compilers for other machines do not see to be set */
     uint64_t random;
     enum hf_status status;
 

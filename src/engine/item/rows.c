@@ -244,6 +244,7 @@ static void count_change(const struct change *change)
     assert(change->same || change->indexes || table->indexes_len == 0);
     if (change->same)
         return;
+    atomic_fetch_add_explicit(&table->counts->changes, 1, memory_order_relaxed);
     counts_add(&table->counts->table,
                (change->after.item.ptr != NULL) - (change->before.item.ptr != NULL),
                (int64_t)change->after.size - (int64_t)change->before.size);

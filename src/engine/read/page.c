@@ -306,7 +306,8 @@ static enum hf_status add_to_page(struct hf_scope *s, struct reading *r, struct 
         TRY(hf__expr_project(s, r->page->projection, item, &item));
     else
         item = hf_item_copy(s, item);
-    TRY(hf_item_check(s, item));
+    if (hf__item_poisoned(item))
+        return hf_item_check(s, item);
     hf__buf_put(&r->items, &item, sizeof(item));
     return HF_OK;
 }

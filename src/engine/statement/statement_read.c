@@ -416,5 +416,7 @@ enum hf_status hf__engine_execute_statement(struct hf_scope *s, struct engine *e
     TRY(hf__statement_target(s, e, &statement, &target));
     if (statement.kind == STATEMENT_SELECT)
         return select_items(s, e, request, &statement, &target, result);
+    if (request->next_token.ptr) /* of another statement: no write has one */
+        return hf__fail(s, HF_INVALID, "NextToken does not match request");
     return change_item(s, e, request, &statement, &target, result);
 }

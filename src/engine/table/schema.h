@@ -97,6 +97,7 @@ struct table_counts {
     struct counts table;
     struct counts indexes[INDEXES_MAX]; /* by position in `ids` */
     uint32_t ids[INDEXES_MAX];
+    atomic_ullong changes; /* of items, since the database was opened */
     atomic_bool stale; /* has to be counted from engine.opened; cleared with engine.counting held */
 };
 

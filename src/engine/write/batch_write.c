@@ -19,7 +19,8 @@ struct batch_write {
     struct change *changes; /* in the order of the request */
     struct hf_item *keys;   /* put items or keys, likewise */
     size_t len;
-    struct table **tables; /* of the request's tables */
+    size_t sizes[BATCH_WRITE_MAX]; /* of the put items */
+    struct table **tables;         /* of the request's tables */
 };
 
 static struct hf_item write_target(const struct hf_write_request *write)
@@ -61,8 +62,7 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
             b->keys[b->len] = key;
             b->changes[b->len] = (struct change){.table = table};
             if (write->put)
-                b->changes[b->len].after =
-                    (struct row){write->put->item, hf_item_size(write->put->item)};
+                b->changes[b->len].after = (struct row){write->put->item, b->sizes[b->len]};
             TRY(hf__change_key(s, &b->changes[b->len], key));
             hf__latch_want(latches, hf__stored_latch(b->changes[b->len].key));
             b->len++;
@@ -161,7 +161,7 @@ enum hf_status hf__engine_batch_write_item(struct hf_scope *s, struct engine *e,
     enum hf_status status;
     uint64_t ticket = 0;
 
-    TRY(hf__prepare_batch_write_item(s, request));
+    TRY(hf__prepare_batch_write_item(s, request, b.sizes));
     pthread_rwlock_rdlock(&e->schema);
     status = write_locked(s, e, &b, &ticket);
     pthread_rwlock_unlock(&e->schema);

@@ -343,8 +343,7 @@ struct hf_decision {
     uint64_t version;
     struct hf_new_event *events;
     size_t len, cap;
-    struct hf_transact_write *with;
-    size_t with_len, with_cap;
+    struct actions with;
 };
 
 enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision,
@@ -363,37 +362,11 @@ enum hf_status hf_decision_emit(struct hf_scope *s, struct hf_decision *decision
     return HF_OK;
 }
 
-static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
-{
-    void *copy = request ? hf_scope_alloc(s, size) : NULL;
-
-    return copy ? memcpy(copy, request, size) : NULL;
-}
-
 enum hf_status hf_decision_write(struct hf_scope *s, struct hf_decision *decision,
                                  const struct hf_transact_write *action)
 {
-    void *with = decision->with;
-
     call_begins(s);
-    if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
-        return hf_scope_fail(s, HF_INVALID,
-                             "an action of a transaction is one check, put, delete or update");
-    if (decision->with_len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail_limit(s, HF_LIMIT,
-                                   HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, decision->with_len + 1),
-                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
-    TRY(hf__pattern_grow(s, &with, decision->with_len, &decision->with_cap, sizeof(*action)));
-    decision->with = with;
-    decision->with[decision->with_len] =
-        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
-                                   .put = request_copy(s, action->put, sizeof(*action->put)),
-                                   .del = request_copy(s, action->del, sizeof(*action->del)),
-                                   .update =
-                                       request_copy(s, action->update, sizeof(*action->update))};
-    TRY(hf_scope_built(s));
-    decision->with_len++;
-    return HF_OK;
+    return hf__actions_add(s, &decision->with, action);
 }
 
 uint64_t hf_decision_version(const struct hf_decision *decision)
@@ -496,9 +469,9 @@ static enum hf_status command_attempt(struct hf_scope *s, const struct handling 
     TRY(evolve_all(s, h, &decision, &state, events));
     append.events = decision.events;
     append.events_len = decision.len;
-    options.with = decision.with;
-    options.with_len = decision.with_len;
-    if (decision.len || decision.with_len) {
+    options.with = decision.with.list;
+    options.with_len = decision.with.len;
+    if (decision.len || decision.with.len) {
         status = hf_events_append(s, h->store, &append, 1, &options, &appended);
         *conflict = status == HF_CONDITION && !hf_scope_error(s)->may_have_happened;
         if (status != HF_OK)

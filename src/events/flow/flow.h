@@ -130,8 +130,7 @@ struct flow_build {
     struct flow_node **nodes; /* in the order of creation */
     size_t len, cap;
     struct flow_used *used;
-    struct hf_transact_write *with;
-    size_t with_len, with_cap;
+    struct actions with;
     struct hf_stored_event refused; /* without a type: none was */
     struct hf_str key;              /* of the queue */
     bool effects;                   /* store side effects */
@@ -169,10 +168,6 @@ enum hf_status hf__flow_add(struct hf_scope *s, struct flow_build *build,
 
 /* Undo what was applied, last one first. */
 void hf__flow_cancel(struct hf_scope *spare, struct flow_build *build);
-
-/* One action more for the transaction. */
-enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
-                             const struct hf_transact_write *action);
 
 /* ---- flow_submit.c: storing it -------------------------------------------------------------- */
 

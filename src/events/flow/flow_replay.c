@@ -179,8 +179,8 @@ static enum hf_status event_write(struct hf_scope *s, struct replay *r,
         TRY(hf_scope_built(s));
         TRY(hf_tx_add(s, tx, &(struct hf_transact_write){.put = &put}));
     }
-    for (size_t i = 0; i < build->with_len; i++)
-        TRY(hf_tx_add(s, tx, &build->with[i]));
+    for (size_t i = 0; i < build->with.len; i++)
+        TRY(hf_tx_add(s, tx, &build->with.list[i]));
     status = hf_tx_commit(s, tx, NULL);
     return status != HF_OK && r->key.len && is_checkpoint_refused(hf_scope_error(s))
                ? checkpoint_lost(s, r)
@@ -262,7 +262,7 @@ static enum hf_status event_apply(struct hf_scope *s, struct replay *r, const st
     if (flow->aggregate)
         TRY(state_at(s, r, flow, event, &call.own));
     TRY(hf__flow_call(s, &call, flow->apply, "apply", event));
-    return build.with_len ? event_write(s, r, &build, event->position) : HF_OK;
+    return build.with.len ? event_write(s, r, &build, event->position) : HF_OK;
 }
 
 static void move_to(struct replay *r, struct hf_str position)

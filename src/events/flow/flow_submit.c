@@ -106,7 +106,7 @@ static enum hf_status add_effects(struct hf_scope *s, struct flow_build *build)
         if (!node->flow || !node->flow->side_effect)
             continue;
         TRY(hf__flow_effect_emit(s, build->flows, build->key, &node->event, &action));
-        TRY(hf__flow_with(s, build, &action));
+        TRY(hf__actions_add(s, &build->with, &action));
     }
     return HF_OK;
 }
@@ -148,8 +148,8 @@ enum hf_status hf__flow_store(struct hf_scope *s, struct flow_build *build, bool
     results = hf_scope_alloc(s, a.len * sizeof(*results));
     TRY(hf_scope_built(s));
     memset(results, 0, a.len * sizeof(*results));
-    options.with = build->with;
-    options.with_len = build->with_len;
+    options.with = build->with.list;
+    options.with_len = build->with.len;
     status = hf_events_append(s, build->flows->store, a.list, a.len, &options, results);
     if (status == HF_OK) {
         *repeated = results[0].repeated; /* the first stream has an event: the root */

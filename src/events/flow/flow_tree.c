@@ -41,45 +41,13 @@ enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_flow_call *call,
     return HF_OK;
 }
 
-static const void *request_copy(struct hf_scope *s, const void *request, size_t size)
-{
-    void *copy = request ? hf_scope_alloc(s, size) : NULL;
-
-    return copy ? memcpy(copy, request, size) : NULL;
-}
-
-enum hf_status hf__flow_with(struct hf_scope *s, struct flow_build *build,
-                             const struct hf_transact_write *action)
-{
-    void *with = build->with;
-
-    if (build->with_len == HF_TX_ACTIONS_MAX)
-        return hf_scope_fail_limit(s, HF_LIMIT,
-                                   HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, build->with_len + 1),
-                                   "a transaction has at most %d actions", HF_TX_ACTIONS_MAX);
-    TRY(hf__pattern_grow(s, &with, build->with_len, &build->with_cap, sizeof(*action)));
-    build->with = with;
-    build->with[build->with_len] =
-        (struct hf_transact_write){.check = request_copy(s, action->check, sizeof(*action->check)),
-                                   .put = request_copy(s, action->put, sizeof(*action->put)),
-                                   .del = request_copy(s, action->del, sizeof(*action->del)),
-                                   .update =
-                                       request_copy(s, action->update, sizeof(*action->update))};
-    TRY(hf_scope_built(s));
-    build->with_len++;
-    return HF_OK;
-}
-
 enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
                              const struct hf_transact_write *action)
 {
     call_begins(s);
     if (call->phase != FLOW_APPLY)
         return hf_scope_fail(s, HF_INVALID, "only apply may call hf_flow_write()");
-    if (!!action->check + !!action->put + !!action->del + !!action->update != 1)
-        return hf_scope_fail(s, HF_INVALID,
-                             "an action of a transaction is one check, put, delete or update");
-    return hf__flow_with(s, call->build, action);
+    return hf__actions_add(s, &call->build->with, action);
 }
 
 const void *hf_flow_state(const struct hf_flow_call *call)

@@ -4,7 +4,7 @@
  *
  *  (1) How many shards there are, and whether there is a chain, is written into the table once, and
  *      everybody goes by that. With two opinions one would append where the other never looks.
- *  (2) No listener is called after hf_events_unlisten(), and none while the mutex is held.
+ *  (2) No listener is called after hf_events_unlisten(), and none while a mutex is held.
  */
 #include "events/store/events.h"
 
@@ -188,8 +188,7 @@ enum hf_status hf_events_open(struct hf_scope *s, struct hf_db *db,
     made->env.random(&random, sizeof(random), made->env.user);
     atomic_init(&made->next_shard,
                 random); /* programs that start together begin at different shards */
-    pthread_mutex_init(&made->mutex, NULL);
-    pthread_cond_init(&made->ended, NULL);
+    hf__wakers_init(&made->wakers, EVENTS_WAKERS_MAX);
     status = store_open(s, made, &o);
     if (status != HF_OK) {
         hf_events_close(made);
@@ -206,8 +205,7 @@ void hf_events_close(struct hf_events *store)
     if (!store)
         return;
     env = store->env;
-    pthread_cond_destroy(&store->ended);
-    pthread_mutex_destroy(&store->mutex);
+    hf__wakers_destroy(&store->wakers);
     hf__events_blobs_close(store);
     hf__events_gates_free(store);
     hf__events_heads_free(store);
@@ -249,21 +247,8 @@ struct hf_events_abilities hf_events_abilities(const struct hf_events *store)
 enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
                                 hf_events_wake_fn *wake, void *user)
 {
-    size_t free = 0;
-
     call_begins(s);
-    pthread_mutex_lock(&store->mutex);
-    while (free < store->wakers_len && (store->wakers[free].wake || store->wakers[free].running))
-        free++;
-    assert(store->wakers_len <= EVENTS_WAKERS_MAX && free <= store->wakers_len);
-    if (free < EVENTS_WAKERS_MAX) {
-        store->wakers[free] = (struct events_waker){.wake = wake, .user = user};
-        if (free == store->wakers_len)
-            store->wakers_len++;
-        atomic_fetch_add(&store->listening, 1);
-    }
-    pthread_mutex_unlock(&store->mutex);
-    if (free == EVENTS_WAKERS_MAX)
+    if (!hf__wakers_add(&store->wakers, (waker_fn *)wake, user))
         return hf_scope_fail(s, HF_LIMIT, "event store %.*s already has %d listeners",
                              HF_FMT(store->table), EVENTS_WAKERS_MAX);
     return HF_OK;
@@ -271,45 +256,16 @@ enum hf_status hf_events_listen(struct hf_scope *s, struct hf_events *store,
 
 void hf_events_unlisten(struct hf_events *store, hf_events_wake_fn *wake, void *user)
 {
-    pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; i < store->wakers_len; i++) {
-        struct events_waker *waker = &store->wakers[i];
+    hf__wakers_remove(&store->wakers, (waker_fn *)wake, user);
+}
 
-        if (waker->wake != wake || waker->user != user)
-            continue;
-        assert(atomic_load(&store->listening) > 0);
-        waker->wake = NULL; /* (2) no call begins any more, and those under way end */
-        atomic_fetch_sub(&store->listening, 1);
-        while (waker->running)
-            pthread_cond_wait(&store->ended, &store->mutex);
-        break;
-    }
-    pthread_mutex_unlock(&store->mutex);
+static void waker_call(waker_fn *wake, void *user, const void *what)
+{
+    (void)what;
+    ((hf_events_wake_fn *)wake)(user);
 }
 
 void hf__events_wake(struct hf_events *store)
 {
-    bool waited_for = false;
-
-    if (!atomic_load(&store->listening))
-        return;
-    pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; i < store->wakers_len; i++) {
-        struct events_waker *waker = &store->wakers[i];
-        hf_events_wake_fn *wake = waker->wake;
-        void *user = waker->user;
-
-        if (!wake)
-            continue;
-        waker->running++;
-        pthread_mutex_unlock(&store->mutex);
-        wake(user);
-        pthread_mutex_lock(&store->mutex);
-        assert(waker->running > 0);
-        waker->running--;
-        waited_for = waited_for || !waker->wake;
-    }
-    if (waited_for)
-        pthread_cond_broadcast(&store->ended);
-    pthread_mutex_unlock(&store->mutex);
+    hf__wakers_call(&store->wakers, waker_call, NULL);
 }

@@ -80,6 +80,7 @@
 #define HF_EVENTS_STORE_EVENTS_H
 
 #include "coord/pattern.h"
+#include "coord/wakers.h"
 
 #include <holdfast/events.h>
 #include <holdfast/pages.h>
@@ -122,12 +123,6 @@ static inline struct hf_str position_str(const struct events_position *position)
 
 /* ---- events.c: the store -------------------------------------------------------------------- */
 
-struct events_waker {
-    hf_events_wake_fn *wake; /* NULL: the place is free, or about to be */
-    void *user;
-    uint32_t running; /* calls that have not returned */
-};
-
 struct events_heads; /* events_heads.c */
 struct events_gates;
 
@@ -150,11 +145,7 @@ struct hf_events {
     _Atomic uint64_t clock;      /* the last time and count that were given out or seen */
     _Atomic uint64_t busy;       /* shards that somebody here is appending to, a bit each */
     _Atomic uint32_t next_shard; /* where to look for a free one next */
-    _Atomic uint32_t listening;
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t ended;  /* a call of a waker returned */
-    struct events_waker wakers[EVENTS_WAKERS_MAX];
-    size_t wakers_len;
+    struct wakers wakers;
 };
 
 /* Call all listeners: something was appended. */

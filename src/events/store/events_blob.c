@@ -19,7 +19,7 @@ enum hf_status hf__events_blobs_open(struct hf_scope *s, struct hf_events *store
 
     if (!given) {
         status = hf_blobs_open_beside(s, store->db, &store->beside);
-        if (status == HF_UNSUPPORTED)
+        if (status == HF_UNSUPPORTED || status == HF_DENIED) /* read-only */
             return hf_scope_ok(s);
         TRY(status);
         given = store->beside;

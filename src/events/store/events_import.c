@@ -236,6 +236,13 @@ static enum hf_status append_each(struct import *im)
     return HF_OK;
 }
 
+/* It was there, and its events at other versions than these (2). */
+static bool is_elsewhere(const struct hf_append *append, const struct hf_appended *result)
+{
+    return result->repeated && append->expect == HF_EXPECT_VERSION &&
+           result->first != append->version + 1;
+}
+
 static enum hf_status append_all(struct import *im)
 {
     struct hf_appended results[HF_EVENTS_STREAMS_MAX];
@@ -248,6 +255,9 @@ static enum hf_status append_all(struct import *im)
         return append_each(im);
     if (status != HF_OK)
         return status;
+    for (size_t i = 0; i < im->appends_len; i++)
+        if (is_elsewhere(&im->appends[i], &results[i]))
+            return append_each(im);
     for (size_t i = 0; i < im->appends_len; i++)
         im->added += results[i].repeated ? 0 : im->appends[i].events_len;
     im->done += im->len;

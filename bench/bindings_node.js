@@ -1,0 +1,65 @@
+/*
+ * bindings_node.js: the side of bench/bindings in Node. Its argument is JSON, see settings() there; it prints
+ * a line of JSON for every turn: { operation, side_by_side, way, us }, microseconds of wall time a call.
+ */
+'use strict';
+const { open } = require('holdfast');
+const { DynamoDBClient, GetItemCommand, PutItemCommand } = require('@aws-sdk/client-dynamodb');
+
+const ITEMS = 100;
+const TABLE = 'bench';
+const settings = JSON.parse(process.argv[2]);
+
+/* About 1 KiB, with eleven attributes. */
+const item = (n) => ({
+    pk: `key-${n % ITEMS}`, sk: 1, name: 'Ann Example', street: 'Long Street 12', city: 'Springfield', zip: '01234', total: 12.5, paid: true,
+    count: n, tags: ['a', 'b', 'c'], text: 'x'.repeat(800),
+});
+const key = (n) => ({ pk: `key-${n % ITEMS}`, sk: 1 });
+
+/* As the SDK without its helpers takes it. */
+const attribute = (value) => (typeof value === 'string' ? { S: value } : typeof value === 'number' ? { N: String(value) }
+    : typeof value === 'boolean' ? { BOOL: value } : { L: value.map(attribute) });
+const attributes = (plain) => Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, attribute(value)]));
+
+const bySdk = (client) => ({
+    get: (n) => client.send(new GetItemCommand({ TableName: TABLE, Key: attributes(key(n)) })),
+    put: (n) => client.send(new PutItemCommand({ TableName: TABLE, Item: attributes(item(n)) })),
+});
+
+async function turn(call, sideBySide) {
+    let next = 0;
+    const begin = process.hrtime.bigint();
+    await Promise.all(Array.from({ length: sideBySide }, async () => {
+        while (next < settings.calls)
+            await call(next++);
+    }));
+    return Number(process.hrtime.bigint() - begin) / 1000 / settings.calls;
+}
+
+(async () => {
+    const db = await open('memory:');
+    await db.createTable(TABLE, { key: { pk: 'string', sk: 'number' } });
+    const ways = {};
+    for (const way of settings.ways)
+        ways[way] = way === 'api' ? { get: (n) => db.get(TABLE, key(n)), put: (n) => db.put(TABLE, item(n)) }
+            : bySdk(new DynamoDBClient(way === 'sdk' ? db.clientConfig() : { endpoint: settings.endpoints[way], region: 'us-east-1' }));
+    for (const { put, get } of Object.values(ways))
+        for (let n = 0; n < ITEMS; n++) { /* the items, and the first calls, which are slow */
+            await put(n);
+            await get(n);
+        }
+    for (const operation of settings.operations)
+        for (const sideBySide of settings.side_by_side)
+            for (let round = 0; round < settings.repeat; round++)
+                for (let i = 0; i < settings.ways.length; i++) {
+                    const way = settings.ways[(i + round) % settings.ways.length];
+                    const us = await turn(ways[way][operation], sideBySide);
+                    console.log(JSON.stringify({ operation, side_by_side: sideBySide, way, us }));
+                }
+    await db.close();
+    process.exit(0); /* and not when the last connection is idle for long */
+})().catch((error) => {
+    console.error(error);
+    process.exit(1);
+});

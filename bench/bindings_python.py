@@ -1,0 +1,87 @@
+"""The side of bench/bindings in Python. Its argument is JSON, see settings() there; it prints a line of JSON for
+every turn: operation, side_by_side (threads), way, us: microseconds of wall time a call."""
+
+import json
+import sys
+import threading
+import time
+
+import boto3
+import botocore.config
+
+import holdfast
+
+ITEMS = 100
+TABLE = "bench"
+SETTINGS = json.loads(sys.argv[1])
+
+
+def item(n):
+    """About 1 KiB, with eleven attributes."""
+    return {"pk": f"key-{n % ITEMS}", "sk": 1, "name": "Ann Example", "street": "Long Street 12", "city": "Springfield",
+            "zip": "01234", "total": 12, "paid": True, "count": n, "tags": ["a", "b", "c"], "text": "x" * 800}
+
+
+def key(n):
+    return {"pk": f"key-{n % ITEMS}", "sk": 1}
+
+
+def attribute(value):
+    """As boto3's client takes it."""
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, str):
+        return {"S": value}
+    return {"N": str(value)} if isinstance(value, int) else {"L": [attribute(each) for each in value]}
+
+
+def attributes(plain):
+    return {name: attribute(value) for name, value in plain.items()}
+
+
+def by_sdk(client):
+    return {"get": lambda n: client.get_item(TableName=TABLE, Key=attributes(key(n))),
+            "put": lambda n: client.put_item(TableName=TABLE, Item=attributes(item(n)))}
+
+
+def turn(call, side_by_side):
+    def calls(first):
+        for n in range(first, SETTINGS["calls"], side_by_side):
+            call(n)
+    threads = [threading.Thread(target=calls, args=(first,)) for first in range(side_by_side)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return (time.perf_counter() - begin) * 1e6 / SETTINGS["calls"]
+
+
+def main():
+    with holdfast.open("memory:") as db:
+        db.create_table(TABLE, {"pk": "string", "sk": "number"})
+        many = botocore.config.Config(max_pool_connections=64)
+        ways = {}
+        for way in SETTINGS["ways"]:
+            if way == "api":
+                ways[way] = {"get": lambda n: db.get(TABLE, key(n)), "put": lambda n: db.put(TABLE, item(n))}
+            elif way == "sdk":
+                ways[way] = by_sdk(holdfast.boto3_client(db, config=many))
+            else:
+                ways[way] = by_sdk(boto3.client("dynamodb", endpoint_url=SETTINGS["endpoints"][way], config=many))
+        for calls in ways.values():
+            for n in range(ITEMS):  # the items, and the first calls, which are slow
+                calls["put"](n)
+                calls["get"](n)
+        for operation in SETTINGS["operations"]:
+            for side_by_side in SETTINGS["side_by_side"]:
+                for rotate in range(SETTINGS["repeat"]):
+                    names = SETTINGS["ways"]
+                    for i in range(len(names)):
+                        way = names[(i + rotate) % len(names)]
+                        us = turn(ways[way][operation], side_by_side)
+                        print(json.dumps({"operation": operation, "side_by_side": side_by_side, "way": way, "us": us}),
+                              flush=True)
+
+
+main()
