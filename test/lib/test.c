@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,13 +143,57 @@ void test_advance_ms(struct test *t, int64_t ms)
     __atomic_add_fetch(&t->elapsed_us, ms * 1000, __ATOMIC_RELAXED);
 }
 
+/* ---- crashes -------------------------------------------------------------------------------- */
+
+/*
+ * cmocka handles these signals while a test runs, and of a thread other than the main one it says
+ * nothing: the program ends with 255 and no word. So a test gives the handlers back to those who had
+ * them, a sanitizer or the system.
+ */
+static const int crashes[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
+enum { CRASHES_LEN = sizeof(crashes) / sizeof(crashes[0]) };
+static struct sigaction crash_actions[CRASHES_LEN];
+static pthread_t main_thread;
+
+static void note_crash_actions(void)
+{
+    main_thread = pthread_self();
+    for (size_t i = 0; i < CRASHES_LEN; i++)
+        sigaction(crashes[i], NULL, &crash_actions[i]);
+}
+
+static void restore_crash_actions(void)
+{
+    for (size_t i = 0; i < CRASHES_LEN; i++)
+        sigaction(crashes[i], &crash_actions[i], NULL);
+}
+
 /* ---- checks --------------------------------------------------------------------------------- */
 
-/* End the test, which is the one that runs, at this place. */
+/* cmocka keeps what is said for the end of the test, which another thread does not come to. */
+__attribute__((format(printf, 1, 2))) static void report(const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (pthread_equal(pthread_self(), main_thread))
+        print_error("%s", text);
+    else
+        fputs(text, stderr);
+}
+
+/* End the test, which is the one that runs, at this place; in another thread, the program. */
 static void failed_at(const char *file, int line)
 {
     if (running && running->sweep_at)
-        print_error("while allocation %lld of the round fails\n", (long long)running->sweep_at);
+        report("while allocation %lld of the round fails\n", (long long)running->sweep_at);
+    if (!pthread_equal(pthread_self(), main_thread)) {
+        fprintf(stderr, "%s:%d: failed in a thread of the test\n", file, line);
+        abort();
+    }
     _fail(file, line);
 }
 
@@ -155,7 +201,7 @@ void test_check(bool holds, const char *what, const char *file, int line)
 {
     if (holds)
         return;
-    print_error("%s: does not hold\n", what);
+    report("%s: does not hold\n", what);
     failed_at(file, line);
 }
 
@@ -164,7 +210,7 @@ void test_check_int(long long expected, long long actual, const char *what, cons
 {
     if (expected == actual)
         return;
-    print_error("%s: expected %lld, got %lld\n", what, expected, actual);
+    report("%s: expected %lld, got %lld\n", what, expected, actual);
     failed_at(file, line);
 }
 
@@ -173,8 +219,8 @@ void test_check_str(struct hf_str expected, struct hf_str actual, const char *wh
 {
     if (hf_str_equal(expected, actual) && !expected.ptr == !actual.ptr)
         return;
-    print_error("%s:\n  expected  %.*s\n  got       %.*s%s\n", what, HF_FMT(expected),
-                HF_FMT(actual), actual.ptr ? "" : "(absent)");
+    report("%s:\n  expected  %.*s\n  got       %.*s%s\n", what, HF_FMT(expected), HF_FMT(actual),
+           actual.ptr ? "" : "(absent)");
     failed_at(file, line);
 }
 
@@ -183,8 +229,7 @@ void test_check_status(enum hf_status expected, enum hf_status actual, const cha
 {
     if (expected == actual)
         return;
-    print_error("%s: expected %s, got %s\n", what, hf_status_name(expected),
-                hf_status_name(actual));
+    report("%s: expected %s, got %s\n", what, hf_status_name(expected), hf_status_name(actual));
     failed_at(file, line);
 }
 
@@ -386,6 +431,7 @@ static void run_one(void **state)
     struct timespec begin;
 
     clock_gettime(CLOCK_MONOTONIC, &begin);
+    restore_crash_actions();
     running = t;
     t->seed = run_seed ^ hash_of(t->group) ^ hash_of(t->name);
     t->run(t);
@@ -424,6 +470,7 @@ int main(int argc, char **argv)
 
     if (argc >= 3 && strcmp(argv[1], CHILD_MARK) == 0)
         _exit(run_child(argv[2], argv + 3));
+    note_crash_actions();
     run_seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     for (struct test *test = first_test; test; test = test->next) {
         if (!wanted(test, argc, argv))
