@@ -2,9 +2,10 @@
  * Fences: tables that nobody may write any more, because their data has moved to another database.
  *
  * A fence is an item of the table "holdfast.fence": its key `table` is the name of the fenced table,
- * `to` says where the data has moved. hf_copy_cutover() (copy.h) sets it. `holdfast serve` refuses
- * writes to a fenced table from the moment on at which the item is there. Programs that reach a
- * database of others, such as Amazon DynamoDB, put this wrapper around it:
+ * `to` says where the data has moved. hf_copy_cutover() (copy.h) sets it. Databases of hf_open() in
+ * this process, and so `holdfast serve`, refuse writes to a fenced table from the moment on at which
+ * the item is there. Programs that reach a database of others, such as Amazon DynamoDB, put this
+ * wrapper around it:
  *
  *     if (hf_connect(s, HF_STR("dynamodb://eu-central-1"), NULL, &inner) != HF_OK ||
  *         hf_fenced_open(s, inner, NULL, &db) != HF_OK)
@@ -52,8 +53,9 @@ HF_API HF_NODISCARD enum hf_status hf_fenced_open(struct hf_scope *s, struct hf_
 
 /*
  * Fence a table; `to` is where writers go now, for people. The table of fences is made if it is
- * missing. When this returns, no write through hf_fenced_open() of this process and no write of
- * `holdfast serve` to that table is under way; other processes learn of it within check_ms.
+ * missing. When this returns, no write to that table through this database is under way, if that is
+ * of hf_fenced_open(), in this process, or of `holdfast serve`. Other processes with hf_fenced_open()
+ * notice it within check_ms.
  *
  * HF_LIMIT  there are HF_FENCES_MAX fences already
  */

@@ -1,5 +1,6 @@
 /*
- * db/fence.c: a database around a database that refuses writes to tables whose data has moved.
+ * db/fence.c: a database around a database that refuses writes to tables whose data has moved: for
+ * databases of others, as the engine and so `holdfast serve` refuse them (engine/write/fence.c).
  *
  * The fences are items of the table HF_FENCE_TABLE; the wrapper has a list of them.
  *
@@ -7,8 +8,7 @@
  *      it for writing: so behind a change no write of before is under way.
  *  (2) A write to the table of fences through this wrapper is followed by a look at all of it, before
  *      the call returns. While it is under way other writes wait: of two calls, one of which sets a
- *      fence, the other one was done before it or is refused. So a server, whose every write comes
- *      through one wrapper, needs no other look.
+ *      fence, the other one was done before it or is refused.
  *  (3) Otherwise a write looks first, when the last look is longer ago than check_ms. One thread looks
  *      at a time, and the others use what they have.
  *  (4) If the table of fences cannot be read, a write fails: it cannot be known whether it is allowed.

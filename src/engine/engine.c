@@ -13,6 +13,7 @@
 #include "engine/setting.h"
 #include "engine/stream/streams.h"
 #include "engine/table/catalog.h"
+#include "engine/write/write.h"
 #include "expr/cache.h"
 #include "ops/fields.h"
 #include "ops/prepare.h"
@@ -92,6 +93,7 @@ static enum hf_status engine_call(struct hf_scope *s, struct hf_db *db, enum hf_
         return hf__engine_writable(s, e, hf__op(op)->name);
     }
     status = operations[op](s, e, request, response);
+    hf__fences_follow(e);
     if (status == HF_OK && hf__scope_alloc_failed(s)) { /* the answer may lack something */
         status = hf__fail_nomem(s);
         hf__scope_error_edit(s)->may_have_happened = true;

@@ -120,6 +120,8 @@ struct engine {
         *opened;           /* after a crash, until all is counted; guarded by counting */
     uint64_t snapshot_max; /* bytes that a restore may replace and put, together */
     atomic_bool lost;      /* a failed restore left it unknown which tables exist; see snapshot.c */
+    atomic_ullong fence_changes; /* how often an item of the table of fences was written, */
+    atomic_ullong fence_seen;    /* and as of which of them tables are asked anew: write/fence.c */
     bool no_sync;
     bool read_only; /* nothing is written: calls that would write end in HF_DENIED */
     pthread_mutex_t blobs_lock;

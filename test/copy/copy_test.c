@@ -798,7 +798,6 @@ TEST(copy_cutover, fences_compares_and_can_be_taken_back)
     struct hf_describe_time_to_live_result ttl;
     struct hf_copy_result result;
     struct hf_copy *copy;
-    struct hf_db *fenced;
     struct pair p;
 
     pair_open(&p);
@@ -806,8 +805,6 @@ TEST(copy_cutover, fences_compares_and_can_be_taken_back)
     orders_put(&p, 50);
     p.o.follow = true;
     p.o.target_name = HF_STR("the new place");
-    CHECK_OK(hf_fenced_open(p.s, p.source, HF_OPTIONS(hf_fence_options, .alone = true), &fenced));
-    p.source = fenced;
     copy = pair_copy(&p);
     CHECK_STATUS(HF_INVALID, hf_copy_cutover(p.s, copy, NULL, &result));
     CHECK_OK(hf_copy_run(p.s, copy));

@@ -1,9 +1,11 @@
 /*
- * db/fence_test.c: fences around tables; (n) is an invariant of fence.c.
+ * db/fence_test.c: fences around tables, as the wrapper and as the engine honour them; (n) is an
+ * invariant of db/fence.c, (En) one of engine/write/fence.c.
  */
 #include <holdfast/engine.h>
 #include <holdfast/faults.h>
 #include <holdfast/fence.h>
+#include <holdfast/prefix.h>
 #include <holdfast/table.h>
 
 #include <pthread.h>
@@ -25,15 +27,33 @@ static void table_make(struct hf_scope *s, struct hf_db *db, const char *name)
     CHECK_OK(hf_table_ensure(s, db, &spec, NULL));
 }
 
-static struct hf_db *fenced_open(struct hf_scope *s, struct hf_db **engine, uint32_t check_ms)
+/* A database that knows nothing of fences, as the name of their table is another one to it. */
+static struct hf_db *unfenced_open(struct hf_scope *s)
 {
-    struct hf_fence_options o = {.size = sizeof(o), .check_ms = check_ms, .alone = !check_ms};
+    struct hf_db *engine, *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &engine));
+    CHECK_OK(hf_prefix_open(s, engine, HF_STR("old-"), &db));
+    table_make(s, db, "orders");
+    table_make(s, db, "others");
+    return db;
+}
+
+static struct hf_db *wrapper_open(struct hf_scope *s)
+{
     struct hf_db *db;
 
-    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, engine));
-    table_make(s, *engine, "orders");
-    table_make(s, *engine, "others");
-    CHECK_OK(hf_fenced_open(s, *engine, &o, &db));
+    CHECK_OK(hf_fenced_open(s, unfenced_open(s), NULL, &db));
+    return db;
+}
+
+static struct hf_db *engine_open(struct hf_scope *s)
+{
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, HF_STR("memory:"), NULL, &db));
+    table_make(s, db, "orders");
+    table_make(s, db, "others");
     return db;
 }
 
@@ -46,10 +66,9 @@ static enum hf_status item_put(struct hf_scope *s, struct hf_db *db, const char 
 }
 
 /* Every operation that writes items, whatever way it names the table. */
-TEST(fence, all_writes_are_refused_and_reads_are_not)
+/* `each_statement`: of a batch of statements each has an error of its own. */
+static void refuse_all_writes(struct hf_scope *s, struct hf_db *db, bool each_statement)
 {
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *engine, *db = fenced_open(s, &engine, 0);
     const struct hf_item item = HF_ITEM(s, HF_S("id", HF_STR("b")));
     const struct hf_put_request put = {item};
     const struct hf_write_request write = {.put = &put};
@@ -62,7 +81,9 @@ TEST(fence, all_writes_are_refused_and_reads_are_not)
         .statement = HF_STR("INSERT INTO \"orders\" VALUE {'id': 'c'}")};
     const struct hf_transact_statement tx_statement = {
         .statement = HF_STR("DELETE FROM orders WHERE id = 'a'")};
+    struct hf_batch_execute_statement_result each;
     struct hf_describe_table_result is;
+    enum hf_status statuses;
     struct hf_get_item_result got;
     struct hf_str to;
 
@@ -99,11 +120,18 @@ TEST(fence, all_writes_are_refused_and_reads_are_not)
                                           .statement =
                                               HF_STR("UPDATE \"orders\" SET x = 1 WHERE id = 'a'")},
                                       NULL));
-    CHECK_STATUS(HF_DENIED,
-                 hf_batch_execute_statement(s, db,
-                                            &(struct hf_batch_execute_statement){
-                                                .statements = &statement, .statements_len = 1},
-                                            NULL));
+    statuses =
+        hf_batch_execute_statement(s, db,
+                                   &(struct hf_batch_execute_statement){.statements = &statement,
+                                                                        .statements_len = 1},
+                                   &each);
+    if (each_statement) {
+        CHECK_OK(statuses);
+        CHECK(each.responses[0].error != NULL);
+        CHECK_STR("AccessDenied", each.responses[0].error->code);
+    } else {
+        CHECK_STATUS(HF_DENIED, statuses);
+    }
     CHECK_STATUS(HF_DENIED,
                  hf_execute_transaction(s, db,
                                         &(struct hf_execute_transaction){.statements =
@@ -135,6 +163,24 @@ TEST(fence, all_writes_are_refused_and_reads_are_not)
     CHECK_OK(hf_fence_get(s, db, HF_STR("orders"), &to));
     CHECK(!to.ptr);
     CHECK_OK(item_put(s, db, "orders"));
+}
+
+TEST(fence, the_wrapper_refuses_all_writes_and_no_read)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = wrapper_open(s);
+
+    refuse_all_writes(s, db, false);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+TEST(fence, the_engine_refuses_all_writes_and_no_read)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = engine_open(s);
+
+    refuse_all_writes(s, db, true);
     hf_db_close(db);
     hf_scope_free(s);
 }
@@ -143,12 +189,13 @@ TEST(fence, all_writes_are_refused_and_reads_are_not)
 TEST(fence, of_other_processes)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *engine, *db = fenced_open(s, &engine, 50);
+    struct hf_db *inner = unfenced_open(s), *db;
 
-    CHECK_OK(hf_fence_set(s, engine, HF_STR("orders"), (struct hf_str){0}));
+    CHECK_OK(hf_fenced_open(s, inner, HF_OPTIONS(hf_fence_options, .check_ms = 50), &db));
+    CHECK_OK(hf_fence_set(s, inner, HF_STR("orders"), (struct hf_str){0}));
     CHECK_OK(hf_scope_sleep_ms(s, 60));
     CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
-    CHECK_OK(hf_fence_clear(s, engine, HF_STR("orders")));
+    CHECK_OK(hf_fence_clear(s, inner, HF_STR("orders")));
     CHECK_OK(hf_scope_sleep_ms(s, 60));
     CHECK_OK(item_put(s, db, "orders"));
     hf_db_close(db);
@@ -206,11 +253,9 @@ static void *adder_run(void *user)
 }
 
 /* (1) (2): what is there when the fence is set is all that there will be. */
-TEST(fence, no_write_is_under_way_behind_it)
+static void fence_beside_writers(struct hf_scope *s, struct hf_db *db)
 {
     enum { ADDERS = 4 };
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *engine, *db = fenced_open(s, &engine, 0);
     struct hf_get_item get = {.table = HF_STR("orders"),
                               .key = HF_ITEM(s, HF_S("id", HF_STR("sum")))};
     struct hf_get_item_result got;
@@ -234,6 +279,84 @@ TEST(fence, no_write_is_under_way_behind_it)
         CHECK(!adders[i].late);
     }
     CHECK_INT(done, sum);
+}
+
+TEST(fence, no_write_of_the_wrapper_is_under_way_behind_it)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = wrapper_open(s);
+
+    fence_beside_writers(s, db);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+/* (E1) (E2) (E3) */
+TEST(fence, no_write_of_the_engine_is_under_way_behind_it)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = engine_open(s);
+
+    fence_beside_writers(s, db);
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+static void table_delete(struct hf_scope *s, struct hf_db *db, struct hf_str table)
+{
+    CHECK_OK(hf_delete_table(s, db, &(struct hf_delete_table){.table = table}, NULL));
+}
+
+/* (E4) */
+TEST(fence, outlives_an_open_a_restore_and_its_table)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_str url = hf_scope_format(s, "embedded:%s/db", test_quick_directory(t));
+    struct hf_engine_options *o = HF_OPTIONS(hf_engine_options, .sync = HF_SYNC_NONE);
+    struct hf_engine_snapshot *with, *without;
+    struct hf_db *db;
+
+    CHECK_OK(hf_open(s, url, o, &db));
+    table_make(s, db, "orders");
+    CHECK_OK(item_put(s, db, "orders")); /* the table knows that there is no fence */
+    CHECK_OK(hf_engine_snapshot_take(s, db, &without));
+    CHECK_OK(hf_fence_set(s, db, HF_STR("orders"), HF_STR("x")));
+    CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
+    CHECK_OK(hf_engine_snapshot_take(s, db, &with));
+
+    CHECK_OK(hf_engine_snapshot_restore(s, db, without));
+    CHECK_OK(item_put(s, db, "orders"));
+    CHECK_OK(hf_engine_snapshot_restore(s, db, with));
+    CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
+    hf_engine_snapshot_free(with);
+    hf_engine_snapshot_free(without);
+    table_delete(s, db, HF_STR("orders"));
+    table_make(s, db, "orders");
+    CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
+    hf_db_close(db);
+
+    CHECK_OK(hf_open(s, url, o, &db));
+    CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
+    table_delete(s, db, HF_FENCE_TABLE);
+    CHECK_OK(item_put(s, db, "orders"));
+    CHECK_OK(hf_fence_set(s, db, HF_STR("orders"), HF_STR("y")));
+    CHECK_STATUS(HF_DENIED, item_put(s, db, "orders"));
+    hf_db_close(db);
+    hf_scope_free(s);
+}
+
+/* A table of that name with another key is somebody else's: it fences nothing. */
+TEST(fence, of_a_foreign_table)
+{
+    struct hf_scope *s = hf_scope_new(NULL);
+    struct hf_db *db = engine_open(s);
+
+    table_make(s, db, "holdfast.fence");
+    CHECK_OK(hf_put_item(s, db,
+                         &(struct hf_put_item){.table = HF_FENCE_TABLE,
+                                               .item = HF_ITEM(s, HF_S("id", HF_STR("orders")))},
+                         NULL));
+    CHECK_OK(item_put(s, db, "orders"));
     hf_db_close(db);
     hf_scope_free(s);
 }

@@ -151,8 +151,8 @@ const struct options_table hf__cutover_options = {
         "anything fails, SRC can be written again.",
     COMMAND_SPECS(cutover),
     .notes =
-        "A holdfast server refuses writes to a fenced table. So do programs that use "
-        "hf_fenced_open(). Other programs have to be stopped before: the fence is an item of the "
+        "A holdfast server refuses writes to a fenced table. So does a directory, to every program "
+        "that opens it, and so do programs that use hf_fenced_open(). Other programs have to be stopped before: the fence is an item of the "
         "table holdfast.fence, which they do not know.\n\nExit codes: 1 they differ, or it failed; 2 "
         "the tables are not ready. For others see holdfast(1).",
 };

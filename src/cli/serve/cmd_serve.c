@@ -32,7 +32,6 @@
 
 #include <holdfast/engine.h>
 #include <holdfast/faults.h>
-#include <holdfast/fence.h>
 
 #include <errno.h>
 #include <malloc.h>
@@ -286,13 +285,9 @@ static int open_database(struct serving *v)
         &v->engine);
 
     v->db = v->engine;
-    if (status == HF_OK) /* every write of clients comes through it */
-        status = hf_fenced_open(s, v->engine, HF_OPTIONS(hf_fence_options, .alone = true), &v->db);
     if (status == HF_OK && settings->admin) {
-        struct hf_db *fenced = v->db;
-
-        status = hf_faulty_open(s, fenced, &v->db);
-        v->db = v->db ? v->db : fenced;
+        status = hf_faulty_open(s, v->engine, &v->db);
+        v->db = v->db ? v->db : v->engine;
     }
     if (status == HF_OK)
         return CLI_OK;

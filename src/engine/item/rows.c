@@ -11,6 +11,8 @@
  *  (3) While an index is being built an item may not have its entry yet: then the entry is not
  *      counted as one that goes, and one that comes is counted as new.
  */
+#include <holdfast/fence.h>
+
 #include "base/buf.h"
 #include "engine/engine.h"
 #include "engine/item/capacity.h"
@@ -281,8 +283,11 @@ enum hf_status hf__change_apply(struct hf_scope *s, struct engine *e, struct cha
         return status;
     hf__kill_point("after_apply");
     assert(*ticket > 0);
-    for (size_t i = 0; i < set->len; i++)
+    for (size_t i = 0; i < set->len; i++) {
         count_change(set->changes[i]);
+        if (hf_str_equal(set->changes[i]->table->name, HF_FENCE_TABLE))
+            atomic_fetch_add(&e->fence_changes, 1);
+    }
     return HF_OK;
 }
 

@@ -7,6 +7,7 @@
  * Counts are the exception: they live on from version to version.
  */
 #include "engine/table/catalog.h"
+
 #include "base/buf.h"
 #include "engine/backup/backups.h"
 #include "engine/engine.h"
@@ -16,6 +17,7 @@
 #include "engine/table/schema.h"
 #include "ops/prepare.h"
 #include "store/store.h"
+#include <holdfast/fence.h>
 
 #include "base/kill.h"
 #include "wire/wire.h"
@@ -329,6 +331,19 @@ void hf__catalog_check(const struct engine *e)
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
+void hf__catalog_forget_fences(struct engine *e)
+{
+    for (size_t i = 0; i < e->catalog.len; i++)
+        atomic_store(&e->catalog.tables[i]->counts->fence, FENCE_UNKNOWN);
+}
+
+/* The table of fences has come, changed or gone. */
+static void note_fences(struct engine *e, struct hf_str changed)
+{
+    if (hf_str_equal(changed, HF_FENCE_TABLE))
+        hf__catalog_forget_fences(e);
+}
+
 enum hf_status hf__catalog_reserve(struct hf_scope *s, struct engine *e)
 {
     struct catalog *catalog = &e->catalog;
@@ -357,6 +372,7 @@ void hf__catalog_add(struct engine *e, struct table *table)
             (catalog->len - at) * sizeof(*catalog->tables));
     catalog->tables[at] = table;
     catalog->len++;
+    note_fences(e, table->name);
     if (DEV_CHECKS)
         hf__catalog_check(e);
 }
@@ -370,6 +386,7 @@ void hf__catalog_replace(struct engine *e, struct table *from, struct table *to)
     assert(from->id == to->id && hf_str_equal(from->name, to->name));
     assert(e->catalog.tables[at] == from);
     e->catalog.tables[at] = to;
+    note_fences(e, to->name);
     hf__table_free(e, from, false);
     if (DEV_CHECKS)
         hf__catalog_check(e);
@@ -386,6 +403,7 @@ void hf__catalog_remove(struct engine *e, struct table *table)
     memmove(catalog->tables + at, catalog->tables + at + 1,
             (catalog->len - at - 1) * sizeof(*catalog->tables));
     catalog->len--;
+    note_fences(e, table->name);
     hf__table_free(e, table, true);
     if (DEV_CHECKS)
         hf__catalog_check(e);

@@ -34,6 +34,9 @@ enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, st
 enum hf_status hf__catalog_any_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                      struct table **table);
 
+/* Whether a table is fenced has to be looked up anew, for each table; the schema is write-locked. */
+void hf__catalog_forget_fences(struct engine *e);
+
 /* Asserts what always holds of the catalog; for DEV_CHECKS. */
 void hf__catalog_check(const struct engine *e);
 

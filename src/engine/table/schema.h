@@ -92,6 +92,13 @@ struct table {
     struct table_counts *counts;
 };
 
+/* Whether the data of a table has moved, so that nobody may write it: write/fence.c. */
+enum table_fence {
+    FENCE_UNKNOWN, /* since the table or the fences changed nobody has asked */
+    FENCE_NONE,
+    FENCE_SET
+};
+
 /* Lives as long as the table, over all versions of its schema. */
 struct table_counts {
     struct counts table;
@@ -99,6 +106,7 @@ struct table_counts {
     uint32_t ids[INDEXES_MAX];
     atomic_ullong changes; /* of items, since the database was opened */
     atomic_bool stale; /* has to be counted from engine.opened; cleared with engine.counting held */
+    atomic_uint fence; /* enum table_fence; set with the schema held, to FENCE_UNKNOWN if written */
 };
 
 struct index *hf__table_index(struct table *table, struct hf_str name);

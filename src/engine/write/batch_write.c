@@ -10,6 +10,7 @@
 #include "engine/operations.h"
 #include "engine/table/catalog.h"
 #include "engine/table/schema.h"
+#include "engine/write/write.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 
@@ -47,6 +48,7 @@ static enum hf_status check_all(struct hf_scope *s, struct engine *e, struct bat
         struct table *table;
 
         TRY(hf__catalog_item_table(s, e, writes->table, &table));
+        TRY(hf__fence_check(s, e, table));
         b->tables[i] = table;
         for (size_t j = 0; j < writes->writes_len; j++) {
             const struct hf_write_request *write = &writes->writes[j];

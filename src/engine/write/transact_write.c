@@ -71,6 +71,8 @@ static enum hf_status find_tables(struct hf_scope *s, struct engine *e, struct t
         return hf__fail_nomem(s);
     for (size_t i = 0; i < t->len; i++) {
         TRY(hf__catalog_item_table(s, e, t->actions[i].write.table, &t->tables[i]));
+        if (t->actions[i].kind != WRITE_CHECK)
+            TRY(hf__fence_check(s, e, t->tables[i]));
         keys[i] = hf__schema_key_item(s, &t->tables[i]->key, action_target(&t->actions[i]));
         TRY(hf_item_check(s, keys[i]));
         for (size_t j = 0; j < i; j++)

@@ -184,6 +184,8 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     pthread_rwlock_rdlock(&e->schema);
     status = hf__catalog_item_table(s, e, write->table, &change.table);
     if (status == HF_OK)
+        status = hf__fence_check(s, e, change.table);
+    if (status == HF_OK)
         status = hf__write_check_schema(s, change.table, kind, write);
     if (status == HF_OK)
         status = hf__change_key(s, &change, key_source(kind, write));

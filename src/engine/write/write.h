@@ -25,6 +25,15 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
 enum hf_status hf__write_check_schema(struct hf_scope *s, const struct table *table,
                                       enum write_kind kind, const struct prepared_write *write);
 
+/* ---- fence.c -------------------------------------------------------------------------------- */
+
+/* HF_DENIED when nobody may write the table, as its data has moved. The schema is read-locked until
+ * the write is applied. */
+enum hf_status hf__fence_check(struct hf_scope *s, struct engine *e, struct table *table);
+
+/* At the end of a call: if it wrote fences, they hold from now on. No lock is held. */
+void hf__fences_follow(struct engine *e);
+
 /* ---- transact_write.c ----------------------------------------------------------------------- */
 
 /* A transaction of writes, whatever request it came in. */
