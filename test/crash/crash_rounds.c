@@ -266,14 +266,15 @@ static const struct {
     {"after_restore_chunk", 2}, {"before_restore_end", 2},  {"after_restore_end", 2},
 };
 
-enum { CALLS = 150, TRIES = 5 };
+enum { CALLS = 150, TRIES = 20 };
 
 /*
  * Work until the point is passed, and killed there. The workload ends by itself after some calls,
  * so that closing is passed too; what it calls is left to chance, and if that left a point out the
- * next seed is tried. False: it was never passed, or something else went wrong.
+ * next seed is tried. A later pass gets `times` as many calls. False: it was never passed, or something
+ * else went wrong.
  */
-static bool killed_at(struct place *place, const char *at, uint64_t seed)
+static bool killed_at(struct place *place, const char *at, unsigned times, uint64_t seed)
 {
     int status = 0;
 
@@ -281,7 +282,7 @@ static bool killed_at(struct place *place, const char *at, uint64_t seed)
         pid_t pid;
 
         place_make(place);
-        pid = start("work", place, seed + 1000 * (uint64_t)i, CALLS, at, NULL);
+        pid = start("work", place, seed + 1000 * (uint64_t)i, CALLS * times, at, NULL);
         waitpid(pid, &status, 0);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_GOOD || i + 1 == TRIES)
             break;
@@ -294,7 +295,7 @@ static bool killed_at(struct place *place, const char *at, uint64_t seed)
     return false;
 }
 
-static bool point(const char *name, unsigned pass, uint64_t seed)
+static bool point(const char *name, unsigned pass, unsigned times, uint64_t seed)
 {
     struct place place;
     struct totals here = {0};
@@ -304,7 +305,7 @@ static bool point(const char *name, unsigned pass, uint64_t seed)
     pid_t pid;
 
     snprintf(at, sizeof(at), "%s:%u", name, pass);
-    fine = killed_at(&place, at, seed) && judge(&place, &here);
+    fine = killed_at(&place, at, times, seed) && judge(&place, &here);
     /* And once more from there. */
     if (fine) {
         pid = start("work", &place, seed + 1, 20, NULL, NULL);
@@ -327,7 +328,7 @@ static int all_points(unsigned times, uint64_t seed)
         for (unsigned t = 0; t < times; t++, runs++) {
             unsigned pass = t == 0 || !points[i].later ? 1 : points[i].later * t;
 
-            if (!point(points[i].name, pass, seed + t))
+            if (!point(points[i].name, pass, t ? t : 1, seed + t))
                 return 1;
         }
     }
