@@ -25,9 +25,16 @@ target_compile_definitions(hf_flags INTERFACE _GNU_SOURCE)
 target_compile_options(hf_flags INTERFACE
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
     -Wcast-qual -Wundef -Wwrite-strings -Wvla -Wno-sign-conversion
-    -fno-common -fstack-protector-strong -fstack-clash-protection
-    $<$<CONFIG:Release>:-fno-semantic-interposition>)
+    -fno-common -fstack-protector-strong -fstack-clash-protection)
 target_link_options(hf_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+
+# gcc finds some mistakes only where it inlines and follows values. So what is not sanitized, dev above all, is compiled
+# as a release is: test/check/optimised.
+set(HF_AS_RELEASE OFF)
+if(NOT HF_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    set(HF_AS_RELEASE ON)
+    target_compile_options(hf_flags INTERFACE -fno-semantic-interposition)
+endif()
 
 # A release is the same bytes wherever it was built. Elsewhere only __FILE__ is cut short, so that
 # debuggers and coverage still find the sources.
