@@ -152,77 +152,82 @@ BIND_FUNCTION(lock_release)
     return status;
 }
 
+/* The lock of a session, which is not closed until give_held(). */
+struct held_lock {
+    struct bind_session *session;
+    struct hf_lock *lock;
+};
+
+static enum hf_status find_held(struct hf_scope *s, struct hf_bind *bind,
+                                const struct lock_held_args *args, struct held_lock *held)
+{
+    void *lock;
+
+    TRY(hf__session_find(s, bind, args->session, &lock_session, &held->session, &lock));
+    held->lock = lock;
+    return HF_OK;
+}
+
+static enum hf_status give_held(const struct held_lock *held, enum hf_status status)
+{
+    hf__session_give(held->session);
+    return status;
+}
+
 BIND_FUNCTION(lock_extend)
 {
     const struct lock_held_args *args = args_in;
-    struct bind_session *session;
-    enum hf_status status;
-    void *lock;
+    struct held_lock held;
 
     (void)result_out;
-    TRY(hf__session_find(s, bind, args->session, &lock_session, &session, &lock));
-    status = hf_lock_extend(s, lock, args->lease_ms);
-    hf__session_give(session);
-    return status;
+    TRY(find_held(s, bind, args, &held));
+    return give_held(&held, hf_lock_extend(s, held.lock, args->lease_ms));
 }
 
 BIND_FUNCTION(lock_set_data)
 {
     const struct lock_held_args *args = args_in;
-    struct bind_session *session;
-    enum hf_status status;
-    void *lock;
+    struct held_lock held;
 
     (void)result_out;
-    TRY(hf__session_find(s, bind, args->session, &lock_session, &session, &lock));
-    status = hf_lock_set_data(s, lock, args->data);
-    hf__session_give(session);
-    return status;
+    TRY(find_held(s, bind, args, &held));
+    return give_held(&held, hf_lock_set_data(s, held.lock, args->data));
 }
 
 BIND_FUNCTION(lock_touch)
 {
-    const struct lock_held_args *args = args_in;
-    struct bind_session *session;
-    void *lock;
+    struct held_lock held;
 
     (void)result_out;
-    TRY(hf__session_find(s, bind, args->session, &lock_session, &session, &lock));
-    hf_lock_touch(lock);
-    hf__session_give(session);
-    return HF_OK;
+    TRY(find_held(s, bind, args_in, &held));
+    hf_lock_touch(held.lock);
+    return give_held(&held, HF_OK);
 }
 
 BIND_FUNCTION(lock_state)
 {
-    const struct lock_held_args *args = args_in;
     struct lock_state_result *result = result_out;
-    struct bind_session *session;
-    void *lock;
+    struct held_lock held;
 
-    TRY(hf__session_find(s, bind, args->session, &lock_session, &session, &lock));
-    result->state = hf_lock_state(lock);
-    result->left_ms = hf_lock_left_ms(lock);
-    result->fence = hf_lock_fence(lock);
-    result->name = hf_scope_copy(s, hf_lock_name(lock));
-    hf__session_give(session);
-    return hf_scope_built(s);
+    TRY(find_held(s, bind, args_in, &held));
+    result->state = hf_lock_state(held.lock);
+    result->left_ms = hf_lock_left_ms(held.lock);
+    result->fence = hf_lock_fence(held.lock);
+    result->name = hf_scope_copy(s, hf_lock_name(held.lock));
+    return give_held(&held, hf_scope_built(s));
 }
 
 BIND_FUNCTION(lock_guard_actions)
 {
-    const struct lock_held_args *args = args_in;
     struct hf_transact_write action = {0};
-    struct bind_session *session;
+    struct held_lock held;
     enum hf_status status;
-    void *lock;
 
-    TRY(hf__session_find(s, bind, args->session, &lock_session, &session, &lock));
-    status = hf_lock_guard(s, lock, &action);
+    TRY(find_held(s, bind, args_in, &held));
+    status = hf_lock_guard(s, held.lock, &action);
     if (status == HF_OK)
         status = hf__bind_actions(s, &action, 1, result_out);
-    hf__session_give(session);
-    return status;
+    return give_held(&held, status);
 }
 
 /* ---- leaders -------------------------------------------------------------------------------- */

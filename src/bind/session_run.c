@@ -103,6 +103,15 @@ static enum hf_status run_begin(struct hf_scope *s, enum hf_status status, struc
     return HF_OK;
 }
 
+/* What the handler gets, and what it is about; absent text: out of memory. */
+static enum hf_status hand_over(struct hf_scope *s, struct bind_session *session,
+                                const struct hf__buf *json, const void *about)
+{
+    struct hf_str text = hf_str_of((const char *)json->ptr, json->len);
+
+    return hf__session_handle(s, session, json->failed ? (struct hf_str){0} : text, about);
+}
+
 #define T session_result
 RESULT(records_process, U64("session", session));
 RESULT(streams_consume, U64("session", session));
@@ -117,10 +126,7 @@ static enum hf_status handle_record(struct hf_scope *s, const struct hf_record_i
 
     hf__buf_put_str(&buf, HF_STR("\"kind\":\"record\",\"record\":"));
     hf__bind_write(&buf, &hf__bind_record, record);
-    return hf__session_handle(s, user,
-                              buf.failed ? (struct hf_str){0}
-                                         : hf_str_of((const char *)buf.ptr, buf.len),
-                              record);
+    return hand_over(s, user, &buf, record);
 }
 
 static enum hf_status run_processor(struct bound_run *run)
@@ -233,10 +239,7 @@ static enum hf_status handle_changes(struct hf_scope *s, const struct hf_change 
         hf__bind_write(&buf, &change_part, &changes[i]);
     }
     hf__buf_put_byte(&buf, ']');
-    return hf__session_handle(s, user,
-                              buf.failed ? (struct hf_str){0}
-                                         : hf_str_of((const char *)buf.ptr, buf.len),
-                              NULL);
+    return hand_over(s, user, &buf, NULL);
 }
 
 static enum hf_status run_consumer(struct bound_run *run)

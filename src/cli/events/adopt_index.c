@@ -12,8 +12,7 @@
  */
 #include "base/base.h"
 #include "cli/events/adopt.h"
-
-#include <holdfast/pages.h>
+#include "cli/frame/foreign_table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,17 +43,14 @@ static void *array_grow(struct adopt *a, void *array, size_t len, size_t *cap, s
                         size_t size)
 {
     size_t larger = *cap ? *cap * 2 : first;
-    void *room;
 
+    assert(len <= *cap);
     if (len < *cap)
         return array;
-    room = hf_scope_alloc(a->memory, larger * size);
-    if (!room)
-        return NULL;
-    if (len)
-        memcpy(room, array, len * size);
-    *cap = larger;
-    return room;
+    array = hf__scope_grow(a->memory, array, *cap * size, larger * size);
+    if (array)
+        *cap = larger;
+    return array;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
@@ -149,6 +145,15 @@ static enum hf_status row_take(struct adopt *a, struct hf_item item)
     return HF_OK;
 }
 
+static enum hf_status row_scanned(struct hf_item item, void *user)
+{
+    struct adopt *a = user;
+
+    TRY(row_take(a, item));
+    (void)hf__cli_events_progress(a->entries_len, 0, &a->progress);
+    return HF_OK;
+}
+
 static enum hf_status rows_read(struct adopt *a)
 {
     struct hf_scan scan = {
@@ -158,25 +163,8 @@ static enum hf_status rows_read(struct adopt *a)
         .names = HF_ITEM(a->s, HF_S("#a", HF_STR("id")), HF_S("#b", HF_STR("created")),
                          HF_S("#c", HF_STR("domain")), HF_S("#d", HF_STR("identifier")),
                          HF_S("#e", HF_STR("sequence")), HF_S("#f", HF_STR("version")))};
-    enum hf_status status = HF_OK;
-    struct hf_pages *pages;
-    struct hf_item item;
 
-    TRY(hf_pages_scan(a->s, a->from, &scan, NULL, &pages));
-    while (status == HF_OK) {
-        struct hf_scope_mark mark = hf_scope_mark(a->s);
-
-        hf_scope_timeout_ms(a->s, (uint32_t)a->timeout_ms);
-        status = hf_pages_next_item(a->s, pages, &item);
-        if (status != HF_OK || !item.ptr)
-            break;
-        status = row_take(a, item);
-        if (status == HF_OK)
-            hf_scope_rewind(a->s, mark);
-        (void)hf__cli_events_progress(a->entries_len, 0, &a->progress);
-    }
-    hf_pages_free(pages);
-    return status;
+    return hf__foreign_table_scan(a->c, a->from, &scan, row_scanned, a);
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "cli/events/adopt.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/foreign_table.h"
 #include "cli/frame/process/child.h"
 
 struct settings {
@@ -26,9 +27,7 @@ static const struct option_spec specs[] = {
                "The library whose programs write TABLE: @schemeless/event-store with its adapter "
                "for DynamoDB, in any version.",
                .fallback = "schemeless", .heading = "Their table"),
-    OPT_TEXT("from-db", "URL", from_url,
-             "The database of TABLE, if that is another one. Its URL may say more: "
-             "dynamodb://eu-west-1?profile=work."),
+    FOREIGN_TABLE_DB,
     OPT_TEXT("objects", "URL", objects,
              "Where the payloads are that it has stored in S3: s3://BUCKET, or a folder with a "
              "copy of the bucket, as 'aws s3 sync' makes it."),
@@ -75,13 +74,7 @@ static enum hf_status adopt_check(struct command_ctx *c)
 {
     const struct settings *settings = c->settings;
 
-    if (!settings->from_url.ptr && hf_str_equal(settings->store.table, hf__command_operand(c, 0)))
-        return hf__command_fail(c, CLI_USAGE,
-                                "'%s' is their table and the event store as well: name another "
-                                "event store with --table",
-                                c->operands[0]);
-    c->without_db = true; /* opened below: theirs has to be there, ours may be made */
-    return HF_OK;
+    return hf__foreign_table_check(c, settings->from_url, settings->store.table, "event store");
 }
 
 /* Has it the key that tables of the library have had? */
@@ -137,30 +130,18 @@ static enum hf_status adopt_open_bucket(struct adopt *a)
 }
 
 /* Both databases, and the event store unless this is a dry run. */
-static enum hf_status adopt_open(struct adopt *a, struct hf_db **from)
+static enum hf_status adopt_open(struct adopt *a, struct foreign_table *from)
 {
     struct command_ctx *c = a->c;
     const struct settings *settings = c->settings;
-    bool other = settings->from_url.ptr && !hf_str_equal(settings->from_url, c->database->url);
-    struct database_settings theirs = {.url = settings->from_url,
-                                       .timeout_ms = c->database->timeout_ms};
 
-    if (other && !hf__database_resolve(c->cli, c->name, &theirs, &c->ends))
-        return HF_INVALID;
-    if (!hf__database_open(c->cli, c->name, other ? &theirs : c->database, from, &c->ends))
-        return HF_INVALID;
-    a->from = *from;
-    if (!other) {
-        c->db = *from; /* the frame closes it */
-        *from = NULL;
-    }
+    TRY(hf__foreign_table_open(c, settings->from_url, from));
+    a->from = from->db;
     TRY(adopt_describe(a));
     TRY(adopt_open_bucket(a));
     if (settings->dry_run)
         return HF_OK;
-    c->database->create = c->makes = true;
-    if (!c->db && !hf__database_open(c->cli, c->name, c->database, &c->db, &c->ends))
-        return HF_INVALID;
+    TRY(hf__foreign_table_target(c));
     TRY(hf__cli_events_place_open(c, HF_OPTIONS(hf_events_options, .no_create = false)));
     a->store = c->place;
     c->place = NULL; /* closed below */
@@ -212,7 +193,7 @@ static enum hf_status adopt_body(struct command_ctx *c)
                       .timeout_ms = c->database->timeout_ms,
                       .memory = hf_scope_new(hf_scope_env(c->scope))};
     enum hf_status status = a.memory ? HF_OK : hf__command_fail(c, CLI_FAILED, "out of memory");
-    struct hf_db *from = NULL;
+    struct foreign_table from = {0};
 
     if (status == HF_OK)
         status = adopt_open(&a, &from);
@@ -220,7 +201,7 @@ static enum hf_status adopt_body(struct command_ctx *c)
         status = adopt_work(&a);
     hf_events_close(a.store);
     hf_blobs_close(a.bucket);
-    hf__database_close(c->cli, from);
+    hf__foreign_table_close(c, &from);
     hf_scope_free(a.memory);
     return status;
 }

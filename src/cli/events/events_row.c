@@ -20,6 +20,7 @@
  */
 #include "cli/events/events_row.h"
 
+#include "cli/frame/foreign_table.h"
 #include "cli/frame/options/time_arg.h"
 #include "cli/frame/output/json.h"
 
@@ -37,10 +38,7 @@ struct reading {
 
 static bool row_fail(const struct reading *r, const char *name, const char *what)
 {
-    *r->error = hf_scope_format(r->s, "\"%s\" %s", name, what);
-    if (!r->error->ptr)
-        *r->error = HF_STR("out of memory");
-    return false;
+    return hf__foreign_member_fail(r->s, hf_str_from(name), what, r->error);
 }
 
 static bool no_memory(const struct reading *r)
@@ -49,18 +47,10 @@ static bool no_memory(const struct reading *r)
     return false;
 }
 
-/* Absent or NULL: nothing is changed. */
 static bool take_text(const struct reading *r, struct hf_item item, const char *name,
                       struct hf_str *text)
 {
-    struct hf_value value = hf_item_get(item, hf_str_from(name));
-
-    if (!value.ptr || hf_value_type(value) == HF_TYPE_NULL)
-        return true;
-    if (hf_value_type(value) != HF_TYPE_S)
-        return row_fail(r, name, "must be a string");
-    *text = hf_value_str(value);
-    return true;
+    return hf__foreign_text(r->s, item, name, text, r->error);
 }
 
 static bool begins_with(struct hf_str text, const char *begin)

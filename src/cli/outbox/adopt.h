@@ -109,6 +109,7 @@ struct adopt {
     struct hf_scope *pass; /* memory of a pass */
     struct adopt_row *rows;
     size_t rows_len, rows_cap;
+    uint64_t rows_read;
     struct text_map blocked; /* keys whose events wait for a claimed one */
     uint64_t delivered, failed, claimed, behind, unreadable;
 };

@@ -7,9 +7,8 @@
  *  (2) A row that cannot be read is left alone and reported, once in a run.
  */
 #include "base/base.h"
+#include "cli/frame/foreign_table.h"
 #include "cli/outbox/adopt.h"
-
-#include <holdfast/pages.h>
 
 #include <stdlib.h>
 
@@ -96,11 +95,9 @@ static enum hf_status rows_make_room(struct adopt *a)
 
     if (a->rows_len < a->rows_cap)
         return HF_OK;
-    rows = hf_scope_alloc(a->pass, cap * sizeof(*rows));
+    rows = hf__scope_grow(a->pass, a->rows, a->rows_cap * sizeof(*rows), cap * sizeof(*rows));
     if (!rows)
         return no_memory(a);
-    if (a->rows_len)
-        memcpy(rows, a->rows, a->rows_len * sizeof(*rows));
     a->rows = rows;
     a->rows_cap = cap;
     return HF_OK;
@@ -175,32 +172,23 @@ static enum hf_status rows_block(struct adopt *a)
     return HF_OK;
 }
 
+static enum hf_status row_scanned(struct hf_item item, void *user)
+{
+    struct adopt *a = user;
+
+    TRY(row_take(a, item));
+    a->rows_read++;
+    if (hf__progress_due(&a->progress, false))
+        hf__progress_print(&a->progress, "%llu rows read", (unsigned long long)a->rows_read);
+    return HF_OK;
+}
+
 static enum hf_status rows_read(struct adopt *a)
 {
     struct hf_scan scan = {.table = a->table, .consistent = HF_YES};
-    enum hf_status status = HF_OK;
-    struct hf_pages *pages;
-    struct hf_item item;
-    uint64_t count = 0;
 
-    TRY(hf_pages_scan(a->s, a->from, &scan, NULL, &pages));
-    while (status == HF_OK) {
-        struct hf_scope_mark mark = hf_scope_mark(a->s);
-
-        hf_scope_timeout_ms(a->s, (uint32_t)a->timeout_ms);
-        status = hf_pages_next_item(a->s, pages, &item);
-        if (status != HF_OK || !item.ptr)
-            break;
-        status = row_take(a, item);
-        if (status == HF_OK)
-            hf_scope_rewind(a->s, mark);
-        if (hf__progress_due(&a->progress, false))
-            hf__progress_print(&a->progress, "%llu rows read", (unsigned long long)++count);
-        else
-            count++;
-    }
-    hf_pages_free(pages);
-    return status;
+    a->rows_read = 0;
+    return hf__foreign_table_scan(a->c, a->from, &scan, row_scanned, a);
 }
 
 enum hf_status hf__adopt_rows(struct adopt *a)

@@ -17,6 +17,7 @@
  */
 #include "base/base.h"
 #include "cli/frame/commands.h"
+#include "cli/frame/foreign_table.h"
 #include "cli/frame/process/child.h"
 #include "cli/outbox/adopt.h"
 #include "cli/outbox/outbox.h"
@@ -37,9 +38,7 @@ static const struct option_spec specs[] = {
                "The library whose programs write TABLE: outbox-event-bus with its adapter for "
                "DynamoDB, Excalibur.Outbox.DynamoDb, or Excalibur.Data.DynamoDb. Required.",
                .heading = "Their table"),
-    OPT_TEXT("from-db", "URL", from_url,
-             "The database of TABLE, if that is another one. Its URL may say more: "
-             "dynamodb://eu-west-1?profile=work."),
+    FOREIGN_TABLE_DB,
     OPT_FLAG("failed", failed,
              "Move events that failed there too often as well: they are delivered again."),
     OPT_TIME("lease", lease_ms, 1, OPTION_DAY_MS,
@@ -141,13 +140,7 @@ static enum hf_status adopt_check(struct command_ctx *c)
         return hf__command_missing(c, "--from");
     if (settings->follow && settings->dry_run)
         return hf__command_fail(c, CLI_USAGE, "--follow and --dry-run exclude each other");
-    if (!settings->from_url.ptr && hf_str_equal(settings->table, hf__command_operand(c, 0)))
-        return hf__command_fail(c, CLI_USAGE,
-                                "'%s' is their table and the outbox as well: name another outbox "
-                                "with --table",
-                                c->operands[0]);
-    c->without_db = true; /* opened below: theirs has to be there, ours may be made */
-    return HF_OK;
+    return hf__foreign_table_check(c, settings->from_url, settings->table, "outbox");
 }
 
 static bool is_text_key(const struct hf_table_description *table, struct hf_str name)
@@ -189,30 +182,18 @@ static enum hf_status adopt_describe(struct adopt *a)
 }
 
 /* Both databases, and the outbox unless this is a dry run. */
-static enum hf_status adopt_open(struct adopt *a, struct hf_db **from)
+static enum hf_status adopt_open(struct adopt *a, struct foreign_table *from)
 {
     struct command_ctx *c = a->c;
     const struct settings *settings = c->settings;
-    bool other = settings->from_url.ptr && !hf_str_equal(settings->from_url, c->database->url);
-    struct database_settings theirs = {.url = settings->from_url,
-                                       .timeout_ms = c->database->timeout_ms};
 
-    if (other && !hf__database_resolve(c->cli, c->name, &theirs, &c->ends))
-        return HF_INVALID;
-    if (!hf__database_open(c->cli, c->name, other ? &theirs : c->database, from, &c->ends))
-        return HF_INVALID;
-    a->from = *from;
-    if (!other) {
-        c->db = *from; /* the frame closes it */
-        *from = NULL;
-    }
+    TRY(hf__foreign_table_open(c, settings->from_url, from));
+    a->from = from->db;
     TRY(adopt_describe(a));
-    a->marking = other;
+    a->marking = from->opened != NULL;
     if (settings->dry_run)
         return HF_OK;
-    c->database->create = c->makes = true;
-    if (!c->db && !hf__database_open(c->cli, c->name, c->database, &c->db, &c->ends))
-        return HF_INVALID;
+    TRY(hf__foreign_table_target(c));
     TRY(hf__cli_outbox_place_open(c, settings->blobs,
                                   HF_OPTIONS(hf_outbox_options, .table = settings->table,
                                              .buckets = (uint32_t)settings->buckets,
@@ -273,7 +254,7 @@ static enum hf_status adopt_body(struct command_ctx *c)
                       .kept = hf_scope_new(hf_scope_env(c->scope)),
                       .pass = hf_scope_new(hf_scope_env(c->scope))};
     enum hf_status status = HF_OK;
-    struct hf_db *from = NULL;
+    struct foreign_table from = {0};
 
     a.reported.s = a.kept;
     hf__progress_begin(&a.progress, c->cli, c->database->quiet, false);
@@ -284,7 +265,7 @@ static enum hf_status adopt_body(struct command_ctx *c)
     if (status == HF_OK)
         status = adopt_work(&a);
     hf_outbox_close(a.outbox);
-    hf__database_close(c->cli, from);
+    hf__foreign_table_close(c, &from);
     hf_scope_free(a.pass);
     hf_scope_free(a.kept);
     return status;

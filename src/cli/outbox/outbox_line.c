@@ -27,6 +27,7 @@
  */
 #include "cli/outbox/outbox_line.h"
 
+#include "cli/frame/foreign_table.h"
 #include "cli/frame/options/time_arg.h"
 #include "cli/frame/output/json.h"
 #include "cli/frame/process/input.h"
@@ -34,6 +35,8 @@
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "base/base64.h"
 
 enum { OFFSET_LEN = 6, HEADERS_MAX = 1000 }; /* "+02:00" */
 
@@ -45,10 +48,7 @@ struct reading {
 
 static bool member_fail(const struct reading *r, struct hf_str name, const char *what)
 {
-    *r->error = hf_scope_format(r->s, "\"%.*s\" %s", HF_FMT(name), what);
-    if (!r->error->ptr)
-        *r->error = HF_STR("out of memory");
-    return false;
+    return hf__foreign_member_fail(r->s, name, what, r->error);
 }
 
 static bool no_memory(const struct reading *r)
@@ -91,19 +91,12 @@ static bool read_time(struct hf_scope *s, struct hf_str given, int64_t *us)
 
 static bool read_base64(struct hf_scope *s, struct hf_str text, struct hf_bytes *bytes)
 {
-    struct json_text json;
-    struct hf_item item;
-    struct hf_str whole;
+    uint8_t *room = hf_scope_alloc(s, hf__base64_decoded_max(text.len) + 1);
+    size_t len;
 
-    if (hf__cli_json_text_begin(&json)) {
-        fputs("{\"v\":{\"B\":", json.out);
-        hf__cli_json_write_text(json.out, text);
-        fputs("}}", json.out);
-    }
-    whole = hf__cli_json_text_end(&json, s);
-    if (!whole.ptr || hf_item_from_json(s, whole, &item) != HF_OK)
+    if (!room || hf__base64_decode(text, room, &len) != BASE64_OK)
         return false;
-    *bytes = hf_value_bytes(hf_item_get(item, HF_STR("v")));
+    *bytes = hf_bytes_of(room, len);
     return true;
 }
 
@@ -354,14 +347,7 @@ static bool read_item(const struct reading *r, const struct json_node *object, c
 static bool take_text(const struct reading *r, struct hf_item item, const char *name,
                       struct hf_str *text)
 {
-    struct hf_value value = hf_item_get(item, hf_str_from(name));
-
-    if (!value.ptr || hf_value_type(value) == HF_TYPE_NULL)
-        return true;
-    if (hf_value_type(value) != HF_TYPE_S)
-        return member_fail(r, hf_str_from(name), "must be a string");
-    *text = hf_value_str(value);
-    return true;
+    return hf__foreign_text(r->s, item, name, text, r->error);
 }
 
 struct row_text {

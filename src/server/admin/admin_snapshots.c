@@ -107,8 +107,9 @@ static size_t find_position(struct snapshots *snapshots, struct hf_str name, boo
     return at;
 }
 
-/* The snapshot of that name, which the caller releases; NULL when there is none. */
-static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
+/* The snapshot of that name, whose reference the caller releases; NULL when there is none. With `remove` it is
+ * that of the list, which has the snapshot no more. */
+static struct named *find_named(struct snapshots *snapshots, struct hf_str name, bool remove)
 {
     struct named *named = NULL;
     bool there;
@@ -116,28 +117,14 @@ static struct named *find_named(struct snapshots *snapshots, struct hf_str name)
 
     pthread_mutex_lock(&snapshots->lock);
     at = find_position(snapshots, name, &there);
-    if (there) {
+    if (there)
         named = snapshots->list[at];
-        named->users++;
-    }
-    pthread_mutex_unlock(&snapshots->lock);
-    return named;
-}
-
-/* Remove from the list; the caller gets the reference. */
-static struct named *take_out(struct snapshots *snapshots, struct hf_str name)
-{
-    struct named *named = NULL;
-    bool there;
-    size_t at;
-
-    pthread_mutex_lock(&snapshots->lock);
-    at = find_position(snapshots, name, &there);
-    if (there) {
-        named = snapshots->list[at];
+    if (there && remove) {
         snapshots->len--;
         memmove(snapshots->list + at, snapshots->list + at + 1,
                 (snapshots->len - at) * sizeof(*snapshots->list));
+    } else if (there) {
+        named->users++;
     }
     pthread_mutex_unlock(&snapshots->lock);
     return named;
@@ -328,7 +315,7 @@ void hf__admin_snapshots_restore(struct answer *answer, const struct admin_reque
 
     if (!good_name(answer, request->name))
         return;
-    named = find_named(snapshots, request->name);
+    named = find_named(snapshots, request->name, false);
     if (!named) {
         answer_missing(answer);
         return;
@@ -349,7 +336,7 @@ void hf__admin_snapshots_delete(struct answer *answer, const struct admin_reques
 
     if (!good_name(answer, request->name))
         return;
-    named = take_out(snapshots, request->name);
+    named = find_named(snapshots, request->name, true);
     if (!named) {
         answer_missing(answer);
         return;
