@@ -31,106 +31,12 @@
  *  (4) A shard that is done stays done: a consumer that looked at it before does not begin it
  *      again.
  */
-#include "streams/consumer.h"
+#include "streams/consumer_item.h"
 
 #include <holdfast/pages.h>
 
 #include "base/assert_held.h"
 #include "coord/placeholders.h"
-
-static const char *const place_names[] = {"horizon", "time", "at", "after"};
-_Static_assert(ARRAY_LEN(place_names) == PLACE_AFTER + 1, "every place has a name");
-
-/* ---- requests ------------------------------------------------------------------------------- */
-
-static struct hf_str sk_of(struct hf_scope *s, const struct hf_consumer *c, struct hf_str shard)
-{
-    return PATTERN_KEY(s, text_str(&c->arn), shard);
-}
-
-static struct hf_item key_of(struct hf_scope *s, const struct hf_consumer *c, struct hf_str sk)
-{
-    return HF_ITEM(s, HF_S("pk", c->pk), HF_S("sk", sk));
-}
-
-/* "#name" stands for `name`: all that the expression has. */
-static void names_in(struct holders *h, struct hf_str expression)
-{
-    for (size_t i = 0; i < expression.len; i++) {
-        size_t end = i + 1;
-        bool known = false;
-        struct hf_str word;
-
-        if (expression.ptr[i] != '#')
-            continue;
-        while (end < expression.len && (expression.ptr[end] == '_' ||
-                                        (expression.ptr[end] >= 'a' && expression.ptr[end] <= 'z')))
-            end++;
-        word = hf_str_of(expression.ptr + i, end - i);
-        for (size_t j = 0; j < h->names_len; j++)
-            known = known || hf_str_equal(h->names[j].name, word);
-        if (!known)
-            holders_name(h, word, hf_str_of(word.ptr + 1, word.len - 1));
-    }
-}
-
-static struct hf_update_item update_of(struct holders *h, const struct hf_consumer *c,
-                                       struct hf_str sk, struct hf_str update,
-                                       const char *condition)
-{
-    names_in(h, update);
-    names_in(h, hf_str_from(condition));
-    return (struct hf_update_item){
-        .table = c->o.table,
-        .key = key_of(h->s, c, sk),
-        .update = update,
-        .condition = hf_str_from(condition),
-        .names = hf_item_make(h->s, h->names, h->names_len),
-        .values = hf_item_make(h->s, h->values, h->values_len),
-        .returns = HF_RETURN_ALL_NEW,
-    };
-}
-
-static enum hf_status update_send(struct hf_scope *s, struct hf_consumer *c,
-                                  const struct hf_update_item *update,
-                                  struct shard_lease_view *view)
-{
-    struct hf_item item;
-    enum hf_status status;
-
-    *view = (struct shard_lease_view){.done = false};
-    TRY(hf_scope_built(s));
-    status = hf__pattern_write(s, c->db, &(struct hf_transact_write){.update = update}, update->key,
-                               &item);
-    if (status != HF_OK && status != HF_CONDITION)
-        return status;
-    if (item.ptr && hf__shard_lease_view(s, item, view) != HF_OK)
-        return hf_scope_error(s)->status;
-    return status;
-}
-
-/* Where a shard is, as it is written: what the update sets. The values are added. */
-static const char *place_text(struct holders *h, const struct shard *shard)
-{
-    VALUE(h, HF_S(":place", hf_str_from(place_names[shard->place])));
-    switch (shard->place) {
-    case PLACE_HORIZON:
-        break;
-    case PLACE_TIME:
-        VALUE(h, HF_N(":from_us", shard->from_us));
-        return "#place = :place, #from_us = :from_us";
-    case PLACE_AT:
-    case PLACE_AFTER:
-        VALUE(h, HF_S(":sequence", hf_scope_copy(h->s, text_str(&shard->sequence))));
-        return "#place = :place, #sequence = :sequence";
-    }
-    return "#place = :place";
-}
-
-static int64_t expires_s(const struct hf_consumer *c)
-{
-    return hf__env_wall_ms(&c->env) / 1000 + CONSUMER_KEEP_S;
-}
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -164,58 +70,6 @@ struct hf_query hf__shard_lease_query(struct hf_scope *s, const struct hf_consum
                              .consistent = HF_YES};
 }
 
-static uint64_t number_in(struct hf_item item, const char *name)
-{
-    int64_t number = 0;
-
-    (void)hf_value_i64(hf_item_get(item, hf_str_from(name)), &number);
-    return number > 0 ? (uint64_t)number : 0;
-}
-
-static struct hf_str text_in(struct hf_item item, const char *name)
-{
-    return hf_value_str(hf_item_get(item, hf_str_from(name)));
-}
-
-enum hf_status hf__shard_lease_view(struct hf_scope *s, struct hf_item item,
-                                    struct shard_lease_view *view)
-{
-    struct hf_str place = text_in(item, "place");
-    struct hf_str parts[2];
-
-    *view = (struct shard_lease_view){
-        .sk = text_in(item, "sk"),
-        .holder = text_in(item, "owner"),
-        .opener = text_in(item, "opener"),
-        .wanted = text_in(item, "wanted"),
-        .fence = number_in(item, "fence"),
-        .beat = number_in(item, "beat"),
-        .lease_ms = (uint32_t)number_in(item, "lease_ms"),
-        .done = hf_value_true(hf_item_get(item, HF_STR("done"))),
-        .sequence = text_in(item, "sequence"),
-        .from_us = (int64_t)number_in(item, "from_us"),
-    };
-    if (hf_str_equal(view->sk, HF_STR("head"))) {
-        view->is_head = true;
-        view->head = (struct head){.arn = text_in(item, "stream"),
-                                   .start = (enum hf_start)number_in(item, "start"),
-                                   .since_us = (int64_t)number_in(item, "since_us"),
-                                   .shard = text_in(item, "shard"),
-                                   .number = text_in(item, "number")};
-        return HF_OK;
-    }
-    TRY(hf__pattern_key_parts(s, view->sk, parts, 2));
-    view->arn = parts[0];
-    view->shard = parts[1];
-    for (size_t i = 0; i < ARRAY_LEN(place_names); i++)
-        if (hf_str_equal(place, hf_str_from(place_names[i])))
-            view->place = (enum place)i;
-    if (view->place >= PLACE_AT && !view->sequence.len)
-        return hf_scope_fail(s, HF_CORRUPT, "the position of shard %.*s has no sequence number",
-                             HF_FMT(view->shard));
-    return HF_OK;
-}
-
 /* ---- the head ------------------------------------------------------------------------------- */
 
 static enum hf_status read_head(struct hf_scope *s, struct hf_consumer *c, struct head *head)
@@ -224,7 +78,7 @@ static enum hf_status read_head(struct hf_scope *s, struct hf_consumer *c, struc
     struct hf_item item;
 
     *head = (struct head){.since_us = 0};
-    TRY(hf__pattern_read(s, c->db, c->o.table, key_of(s, c, HF_STR("head")), &item));
+    TRY(hf__pattern_read(s, c->db, c->o.table, hf__shard_item_key(s, c, HF_STR("head")), &item));
     if (!item.ptr)
         return HF_OK;
     TRY(hf__shard_lease_view(s, item, &view));
@@ -258,9 +112,9 @@ enum hf_status hf__head_begin(struct hf_scope *s, struct hf_consumer *c, struct 
     put.item = hf_item_make(s, attrs, len);
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, c->db, &(struct hf_transact_write){.put = &put},
-                               key_of(s, c, HF_STR("head")), &there);
+                               hf__shard_item_key(s, c, HF_STR("head")), &there);
     if (status == HF_CONDITION) {
-        *fresh = hf_str_equal(text_in(there, "by"), id_str(&by));
+        *fresh = hf_str_equal(hf_value_str(hf_item_get(there, HF_STR("by"))), id_str(&by));
         return read_head(s, c, head);
     }
     *fresh = status == HF_OK;
@@ -278,10 +132,11 @@ enum hf_status hf__head_move(struct hf_scope *s, struct hf_consumer *c, struct h
     VALUE(&h, HF_S(":from", text_str(&c->arn)));
     VALUE(&h, HF_S(":to", to));
     VALUE(&h, HF_N(":horizon", HF_START_FIRST));
-    update = update_of(&h, c, HF_STR("head"),
-                       HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
-                       "#stream = :from");
-    status = update_send(s, c, &update, &view);
+    update =
+        hf__shard_item_update(&h, c, HF_STR("head"),
+                              HF_STR("SET #stream = :to, #start = :horizon REMOVE #shard, #number"),
+                              "#stream = :from");
+    status = hf__shard_item_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
@@ -297,14 +152,16 @@ enum hf_status hf__shard_lease_plan(struct hf_scope *s, struct hf_consumer *c, s
     enum hf_status status;
 
     VALUE(&h, HF_N(":zero", 0));
-    text = hf_scope_format(s, "SET #fence = :zero, #beat = :zero, %s%s", place_text(&h, shard),
+    text = hf_scope_format(s, "SET #fence = :zero, #beat = :zero, %s%s",
+                           hf__shard_item_place(&h, shard),
                            done ? ", #done = :done, #expires = :expires" : "");
     if (done) {
         VALUE(&h, HF_BOOL(":done", true));
-        VALUE(&h, HF_N(":expires", expires_s(c)));
+        VALUE(&h, HF_N(":expires", hf__shard_item_expires_s(c)));
     }
-    update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), text, "attribute_not_exists(#pk)");
-    status = update_send(s, c, &update, &view);
+    update = hf__shard_item_update(&h, c, hf__shard_item_sk(s, c, text_str(&shard->id)), text,
+                                   "attribute_not_exists(#pk)");
+    status = hf__shard_item_send(s, c, &update, &view);
     /* Whoever wrote it, it is there. */
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
@@ -386,7 +243,8 @@ static bool shard_own(struct hf_consumer *c, struct shard *shard,
 static struct hf_update_item take_request(struct holders *h, const struct hf_consumer *c,
                                           const struct shard *shard, uint64_t fence)
 {
-    struct hf_str sk = sk_of(h->s, c, text_str(&shard->id)), opener = hf_db_opener(c->db);
+    struct hf_str sk = hf__shard_item_sk(h->s, c, text_str(&shard->id)),
+                  opener = hf_db_opener(c->db);
     const char *start = opener.len ? "SET #owner = :me, #host = :host, #lease_ms = :lease, "
                                      "#beat = :one, #fence = :next, #opener = :opener"
                                    : "SET #owner = :me, #host = :host, #lease_ms = :lease, "
@@ -400,14 +258,16 @@ static struct hf_update_item take_request(struct holders *h, const struct hf_con
     if (opener.len)
         VALUE(h, HF_S(":opener", opener));
     if (!shard->there)
-        return update_of(h, c, sk, hf_scope_format(h->s, "%s, %s", start, place_text(h, shard)),
-                         "attribute_not_exists(#pk)");
+        return hf__shard_item_update(h, c, sk,
+                                     hf_scope_format(h->s, "%s, %s", start,
+                                                     hf__shard_item_place(h, shard)),
+                                     "attribute_not_exists(#pk)");
     VALUE(h, HF_N(":fence", shard->seen_fence));
     VALUE(h, HF_N(":beat", shard->seen_beat));
-    return update_of(h, c, sk,
-                     hf_scope_format(h->s, "%s REMOVE #wanted%s", start,
-                                     opener.len ? "" : ", #opener"),
-                     "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
+    return hf__shard_item_update(
+        h, c, sk,
+        hf_scope_format(h->s, "%s REMOVE #wanted%s", start, opener.len ? "" : ", #opener"),
+        "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
 }
 
 enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, struct shard *shard,
@@ -421,7 +281,7 @@ enum hf_status hf__shard_lease_take(struct hf_scope *s, struct hf_consumer *c, s
     enum hf_status status;
 
     *taken = false;
-    status = update_send(s, c, &update, &view);
+    status = hf__shard_item_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         hf_scope_ok(s);
         if (view.fence == fence && view.beat == 1 && hf_str_equal(view.holder, id_str(&c->id)) &&
@@ -503,11 +363,12 @@ enum hf_status hf__shard_lease_renew(struct hf_scope *s, struct hf_consumer *c, 
     hf__lease_sent(&shard->lease, terms_of(c), sent_us);
     our_values(&h, c, fence);
     VALUE(&h, HF_N(":beat", beat));
-    update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                       hf_scope_format(s, "SET #beat = :beat, %s", place_text(&h, shard)),
-                       OURS " AND #beat < :beat");
+    update = hf__shard_item_update(&h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+                                   hf_scope_format(s, "SET #beat = :beat, %s",
+                                                   hf__shard_item_place(&h, shard)),
+                                   OURS " AND #beat < :beat");
     pthread_mutex_unlock(&c->mutex);
-    status = update_send(s, c, &update, &view);
+    status = hf__shard_item_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (view.fence != fence || !hf_str_equal(view.holder, id_str(&c->id)))
             return fail_lost(s, c, shard, fence);
@@ -558,20 +419,23 @@ enum hf_status hf__shard_lease_release(struct hf_scope *s, struct hf_consumer *c
         VALUE(&h, HF_S(":wanted", hf_scope_copy(s, hf_str_from(shard->wanted))));
         VALUE(&h, HF_N(":next", fence + 1));
         VALUE(&h, HF_N(":zero", 0));
-        update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                           hf_scope_format(s,
-                                           "SET #owner = :wanted, #fence = :next, #beat = :zero, "
-                                           "%s REMOVE #wanted, #host, #opener",
-                                           place_text(&h, shard)),
-                           OURS);
+        update = hf__shard_item_update(
+            &h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+            hf_scope_format(s,
+                            "SET #owner = :wanted, #fence = :next, #beat = :zero, "
+                            "%s REMOVE #wanted, #host, #opener",
+                            hf__shard_item_place(&h, shard)),
+            OURS);
     } else {
-        update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                           hf_scope_format(s, "SET %s REMOVE #owner, #host, #wanted, #opener",
-                                           place_text(&h, shard)),
-                           OURS);
+        update =
+            hf__shard_item_update(&h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+                                  hf_scope_format(s,
+                                                  "SET %s REMOVE #owner, #host, #wanted, #opener",
+                                                  hf__shard_item_place(&h, shard)),
+                                  OURS);
     }
     pthread_mutex_unlock(&c->mutex);
-    status = update_send(s, c, &update, &view);
+    status = hf__shard_item_send(s, c, &update, &view);
     if (status == HF_CONDITION)
         status = hf_scope_ok(s); /* (2), or it was lost: it is not ours */
     TRY(status);
@@ -596,15 +460,16 @@ enum hf_status hf__shard_lease_finish(struct hf_scope *s, struct hf_consumer *c,
     fence = shard->fence;
     our_values(&h, c, fence);
     VALUE(&h, HF_BOOL(":done", true));
-    VALUE(&h, HF_N(":expires", expires_s(c)));
-    update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                       hf_scope_format(s,
-                                       "SET #done = :done, #expires = :expires, %s REMOVE #owner, "
-                                       "#host, #wanted, #opener",
-                                       place_text(&h, shard)),
-                       OURS);
+    VALUE(&h, HF_N(":expires", hf__shard_item_expires_s(c)));
+    update = hf__shard_item_update(
+        &h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+        hf_scope_format(s,
+                        "SET #done = :done, #expires = :expires, %s REMOVE #owner, "
+                        "#host, #wanted, #opener",
+                        hf__shard_item_place(&h, shard)),
+        OURS);
     pthread_mutex_unlock(&c->mutex);
-    status = update_send(s, c, &update, &view);
+    status = hf__shard_item_send(s, c, &update, &view);
     if (status == HF_CONDITION) {
         if (!view.done || view.fence != fence)
             return fail_lost(s, c, shard, fence);
@@ -631,18 +496,19 @@ enum hf_status hf__shard_lease_bury(struct hf_scope *s, struct hf_consumer *c, s
     VALUE(&h, HF_N(":beat", shard->seen_beat));
     VALUE(&h, HF_N(":next", shard->seen_fence + 1));
     VALUE(&h, HF_BOOL(":done", true));
-    VALUE(&h, HF_N(":expires", expires_s(c)));
+    VALUE(&h, HF_N(":expires", hf__shard_item_expires_s(c)));
     VALUE(&h, HF_S(":by", id_str(&by)));
-    update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)),
-                       HF_STR("SET #done = :done, #expires = :expires, #fence = :next, #by = :by "
-                              "REMOVE #owner, #host, #wanted, #opener"),
-                       "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
+    update = hf__shard_item_update(
+        &h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+        HF_STR("SET #done = :done, #expires = :expires, #fence = :next, #by = :by "
+               "REMOVE #owner, #host, #wanted, #opener"),
+        "#fence = :fence AND #beat = :beat AND attribute_not_exists(#done)");
     *ours = false;
     TRY(hf_scope_built(s));
     status = hf__pattern_write(s, c->db, &(struct hf_transact_write){.update = &update}, update.key,
                                &item);
     if (status == HF_CONDITION) {
-        *ours = hf_str_equal(text_in(item, "by"), id_str(&by));
+        *ours = hf_str_equal(hf_value_str(hf_item_get(item, HF_STR("by"))), id_str(&by));
         return hf_scope_ok(s);
     }
     *ours = status == HF_OK;
@@ -658,10 +524,11 @@ enum hf_status hf__shard_lease_ask(struct hf_scope *s, struct hf_consumer *c, st
 
     VALUE(&h, HF_S(":me", id_str(&c->id)));
     VALUE(&h, HF_N(":fence", shard->seen_fence));
-    update = update_of(&h, c, sk_of(s, c, text_str(&shard->id)), HF_STR("SET #wanted = :me"),
-                       "#fence = :fence AND attribute_exists(#owner) AND "
-                       "attribute_not_exists(#wanted) AND attribute_not_exists(#done)");
-    status = update_send(s, c, &update, &view);
+    update = hf__shard_item_update(&h, c, hf__shard_item_sk(s, c, text_str(&shard->id)),
+                                   HF_STR("SET #wanted = :me"),
+                                   "#fence = :fence AND attribute_exists(#owner) AND "
+                                   "attribute_not_exists(#wanted) AND attribute_not_exists(#done)");
+    status = hf__shard_item_send(s, c, &update, &view);
     return status == HF_CONDITION ? hf_scope_ok(s) : status;
 }
 
