@@ -12,7 +12,7 @@
  */
 #include "base/base.h"
 #include "cli/frame/process/input.h"
-#include "cli/mcp/mcp.h"
+#include "cli/mcp/mcp_result.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -282,10 +282,7 @@ static bool limit_add(struct mcp_words *w, const struct mcp_settings *settings,
 static bool table_check(struct mcp_words *w, const struct mcp_settings *settings,
                         const struct json_node *value)
 {
-    for (size_t i = 0; i < settings->tables.len; i++)
-        if (value->kind == JSON_STRING && hf_str_equal(settings->tables.values[i], value->text))
-            return true;
-    return !settings->tables.len ||
+    return hf__mcp_table_allowed(settings, value) ||
            words_fail(w, "table", "this server is limited to other tables (--table)");
 }
 
@@ -355,14 +352,6 @@ static bool words_make(struct mcp_words *w, const struct cli *cli,
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-struct mcp_outcome {
-    char *out;
-    size_t out_len;
-    char *err;
-    size_t err_len;
-    int ends;
-};
-
 /* False: no memory. */
 static bool command_call(const struct cli *outer, struct mcp_words *w, struct mcp_outcome *outcome)
 {
@@ -384,173 +373,6 @@ static bool command_call(const struct cli *outer, struct mcp_words *w, struct mc
     return cli.out && cli.err;
 }
 
-/* The message of the error among the lines of standard error; absent: none. *notices are the others. */
-static struct hf_str error_find(struct hf_scope *s, const struct mcp_outcome *outcome,
-                                struct hf_str *notices)
-{
-    struct hf_str text = hf_str_of(outcome->err, outcome->err_len), found = {0}, written;
-
-    *notices = HF_STR("");
-    while (hf__input_line(&text, &written)) {
-        struct hf_str wrong = {0};
-        const struct json_node *line = hf__cli_json_read(s, written, &wrong);
-        const struct json_node *error = line ? hf__cli_json_member(line, "error") : NULL;
-        const struct json_node *notice = line ? hf__cli_json_member(line, "notice") : NULL;
-        const struct json_node *code = hf__cli_json_member(error, "code");
-        const struct json_node *message = hf__cli_json_member(error ? error : notice, "message");
-
-        if (error && code && message)
-            found = hf_scope_format(s, "%.*s: %.*s", HF_FMT(code->text), HF_FMT(message->text));
-        else if (message)
-            *notices = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(*notices), notices->len ? "\n" : "",
-                                       HF_FMT(message->text));
-    }
-    return found;
-}
-
-/* ---- results -------------------------------------------------------------------------------- */
-
-static void write_content(FILE *out, struct hf_str text)
-{
-    fputs("{\"type\":\"text\",\"text\":", out);
-    hf__cli_json_write_text(out, text);
-    fputc('}', out);
-}
-
-static struct hf_str result_error(struct hf_scope *s, struct hf_str message)
-{
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text)) {
-        fputs("{\"content\":[", text.out);
-        write_content(text.out, message);
-        fputs("],\"isError\":true}", text.out);
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-static struct hf_str result_make(struct hf_scope *s, struct hf_str json, struct hf_str notices,
-                                 bool structured)
-{
-    struct json_text text;
-
-    if (hf__cli_json_text_begin(&text)) {
-        fputs("{\"content\":[", text.out);
-        write_content(text.out, json);
-        if (notices.len) {
-            fputc(',', text.out);
-            write_content(text.out, notices);
-        }
-        fputc(']', text.out);
-        if (structured)
-            fprintf(text.out, ",\"structuredContent\":%.*s", HF_FMT(json));
-        fputs(",\"isError\":false}", text.out);
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-/* One line: what a command prints may have line ends between the elements of a list. */
-static struct hf_str json_line(struct hf_scope *s, const char *text, size_t len)
-{
-    char *copy = hf_scope_alloc(s, len + 1);
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == ' '))
-        len--;
-    for (size_t i = 0; copy && i < len; i++)
-        copy[i] = text[i] == '\n' ? ' ' : text[i];
-    return copy ? hf_str_of(copy, len) : (struct hf_str){0};
-}
-
-/* Of a list of tables only those that the server is limited to. */
-static struct hf_str tables_filter(struct hf_scope *s, const struct mcp_settings *settings,
-                                   struct hf_str json)
-{
-    struct hf_str error = {0};
-    const struct json_node *root = hf__cli_json_read(s, json, &error);
-    const struct json_node *list = hf__cli_json_member(root, "tables");
-    struct json_text text;
-    bool more = false;
-
-    if (hf__cli_json_text_begin(&text)) {
-        fputs("{\"tables\":[", text.out);
-        for (const struct json_node *at = list ? list->first : NULL; at; at = at->next) {
-            const struct json_node *name = hf__cli_json_member(at, "name");
-            struct mcp_words none = {.s = s};
-
-            if (!name || !table_check(&none, settings, name))
-                continue;
-            fprintf(text.out, "%s%.*s", more ? "," : "", HF_FMT(at->raw));
-            more = true;
-        }
-        fputs("]}", text.out);
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-/* An object whose list has more than `len` elements: the first of them, and "more". (2) */
-static struct hf_str list_cut(struct hf_scope *s, struct hf_str json, uint64_t len)
-{
-    struct hf_str error = {0};
-    const struct json_node *root = hf__cli_json_read(s, json, &error);
-    const struct json_node *list = root && root->kind == JSON_OBJECT ? root->first : NULL;
-    struct json_text text;
-    size_t count = 0;
-
-    if (!list || list->kind != JSON_ARRAY || list->len <= len)
-        return json;
-    if (hf__cli_json_text_begin(&text)) {
-        fputc('{', text.out);
-        hf__cli_json_write_text(text.out, list->name);
-        fputs(":[", text.out);
-        for (const struct json_node *at = list->first; at && count < len; at = at->next)
-            fprintf(text.out, "%s%.*s", count++ ? "," : "", HF_FMT(at->raw));
-        fputc(']', text.out);
-        for (const struct json_node *at = list->next; at; at = at->next) {
-            fputc(',', text.out);
-            hf__cli_json_write_text(text.out, at->name);
-            fprintf(text.out, ":%.*s", HF_FMT(at->raw));
-        }
-        fputs(",\"more\":true}", text.out);
-    }
-    return hf__cli_json_text_end(&text, s);
-}
-
-static struct hf_str outcome_result(struct hf_scope *s, const struct mcp_settings *settings,
-                                    const struct mcp_tool *tool, const struct mcp_outcome *outcome,
-                                    uint64_t cut_at, bool structured)
-{
-    struct hf_str notices, json, error = error_find(s, outcome, &notices);
-
-    if (error.ptr)
-        return result_error(s, error);
-    json = json_line(s, outcome->out, outcome->out_len);
-    if (json.ptr && cut_at) {
-        struct hf_str cut = list_cut(s, json, cut_at);
-
-        if (cut.ptr != json.ptr)
-            notices = HF_STR(""); /* that there are more */
-        json = cut;
-    }
-    if (!json.ptr)
-        return json;
-    if (json.len > settings->max_bytes)
-        return result_error(
-            s, hf_scope_format(s,
-                               "the result has %zu bytes, and at most %llu are returned: ask for "
-                               "fewer items (limit) or fewer attributes",
-                               json.len, (unsigned long long)settings->max_bytes));
-    if (!json.len && outcome->ends != CLI_OK)
-        return result_error(s,
-                            hf_scope_format(s, "the command failed with code %d", outcome->ends));
-    if (!json.len)
-        json = HF_STR("{\"done\":true}");
-    if (settings->tables.len && strcmp(tool->command, "table ls") == 0)
-        json = tables_filter(s, settings, json);
-    if (!json.ptr)
-        return json;
-    return result_make(s, json, notices, structured && json.ptr[0] == '{');
-}
-
 /* Run a tool for its JSON, which is one line. Absent: *error. */
 static struct hf_str json_call(const struct cli *cli, const struct mcp_settings *settings,
                                const char *name, const struct json_node *arguments,
@@ -559,7 +381,7 @@ static struct hf_str json_call(const struct cli *cli, const struct mcp_settings 
     const struct mcp_tool *tool = hf__mcp_tool_find(hf_str_from(name));
     struct mcp_words *w = hf_scope_alloc(s, sizeof(*w));
     struct mcp_outcome outcome = {.ends = CLI_FAILED};
-    struct hf_str json = {0}, notices;
+    struct hf_str json = {0};
 
     *error = HF_STR("out of memory");
     if (!w)
@@ -570,14 +392,8 @@ static struct hf_str json_call(const struct cli *cli, const struct mcp_settings 
         *error = w->error;
         return json;
     }
-    if (command_call(cli, w, &outcome)) {
-        struct hf_str failed = error_find(s, &outcome, &notices);
-
-        if (failed.ptr)
-            *error = failed;
-        else
-            json = json_line(s, outcome.out, outcome.out_len);
-    }
+    if (command_call(cli, w, &outcome))
+        json = hf__mcp_outcome_json(s, &outcome, error);
     free(outcome.out);
     free(outcome.err);
     return json;
@@ -633,24 +449,25 @@ static struct hf_str items_get(const struct cli *cli, const struct mcp_settings 
     struct mcp_words w = {.s = s};
 
     if (!arguments_known(&w, tool, arguments))
-        return result_error(s, w.error);
+        return hf__mcp_result_error(s, w.error);
     if (!keys || keys->kind != JSON_ARRAY || !keys->len || keys->len > MCP_KEYS_MAX)
-        return result_error(s, HF_STR("argument 'keys': expected an array of 1 to 25 keys"));
+        return hf__mcp_result_error(s,
+                                    HF_STR("argument 'keys': expected an array of 1 to 25 keys"));
     for (const struct json_node *key = keys->first; key; key = key->next) {
         struct hf_str item = item_get(cli, settings, arguments, key, s, &error);
 
         if (!item.ptr)
-            return result_error(s, error);
+            return hf__mcp_result_error(s, error);
         items = hf_scope_format(s, "%.*s%s%.*s", HF_FMT(items), items.len ? "," : "", HF_FMT(item));
         if (!items.ptr)
             return items;
         if (items.len > settings->max_bytes)
-            return result_error(s,
-                                HF_STR("the items are too large together: ask for fewer keys, or "
-                                       "fewer attributes"));
+            return hf__mcp_result_error(
+                s, HF_STR("the items are too large together: ask for fewer keys, or "
+                          "fewer attributes"));
     }
     items = hf_scope_format(s, "{\"items\":[%.*s]}", HF_FMT(items));
-    return items.ptr ? result_make(s, items, HF_STR(""), structured) : items;
+    return items.ptr ? hf__mcp_result_make(s, items, HF_STR(""), structured) : items;
 }
 
 struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *settings,
@@ -669,9 +486,9 @@ struct hf_str hf__mcp_call(const struct cli *cli, const struct mcp_settings *set
     memset(w, 0, sizeof(*w));
     w->s = s;
     if (!words_make(w, cli, settings, tool, arguments))
-        return result_error(s, w->error);
+        return hf__mcp_result_error(s, w->error);
     if (command_call(cli, w, &outcome))
-        result = outcome_result(s, settings, tool, &outcome, w->cut_at, structured);
+        result = hf__mcp_outcome_result(s, settings, tool, &outcome, w->cut_at, structured);
     free(outcome.out);
     free(outcome.err);
     return result;
@@ -696,9 +513,8 @@ struct hf_str hf__mcp_resources_list(const struct cli *cli, const struct mcp_set
         fputs("{\"resources\":[", text.out);
         for (const struct json_node *at = list->first; at; at = at->next) {
             const struct json_node *name = hf__cli_json_member(at, "name");
-            struct mcp_words none = {.s = s};
 
-            if (!name || !table_check(&none, settings, name))
+            if (!name || !hf__mcp_table_allowed(settings, name))
                 continue;
             /* names of tables have no characters that URIs would have to escape */
             fprintf(text.out, "%s{\"uri\":\"" RESOURCE_TABLES "%.*s\",\"name\":%.*s,",

@@ -1,5 +1,5 @@
 /*
- * events/subscribe/subscribe.c: subscriptions: options, the lease, steps, threads.
+ * events/subscribe/subscribe.c: subscriptions: options, the lease, steps. Threads are in subscribe_run.c.
  *
  * A subscription that works has the lease of its name: a token in the item q.NAME/q, which every
  * write of it names (subscribe_item.c). One that waits takes over when it has seen no heartbeat for
@@ -41,7 +41,6 @@ enum {
     STUCK_TIMES = 10,
     LEASE_MS = 20000,
     LEASE_LEAST_MS = 20,
-    FINAL_WRITE_MS = 2000, /* for the checkpoint and the lease, when a deadline has passed */
     OWNER_MAX = 256
 };
 
@@ -111,7 +110,7 @@ bool hf__sub_holds(struct hf_subscription *sub)
     return left_us_of(sub) > 0;
 }
 
-static struct lease_terms terms_of(const struct hf_subscription *sub)
+struct lease_terms hf__sub_terms(const struct hf_subscription *sub)
 {
     return (struct lease_terms){.lease_ms = sub->o.lease_ms,
                                 .heartbeat_ms = hf__lease_heartbeat_ms(sub->o.lease_ms)};
@@ -134,8 +133,7 @@ void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub)
         hf__sub_notify(sub, HF_SUBSCRIPTION_LOST, NULL, hf_scope_error(s));
 }
 
-/* Renew it, and note what comes out. Any thread. */
-static enum hf_status lease_renew(struct hf_scope *s, struct hf_subscription *sub)
+enum hf_status hf__sub_lease_renew(struct hf_scope *s, struct hf_subscription *sub)
 {
     int64_t asked_us = hf__env_elapsed_us(&sub->env);
     struct pattern_id token;
@@ -153,7 +151,7 @@ static enum hf_status lease_renew(struct hf_scope *s, struct hf_subscription *su
     if (memcmp(token.text, sub->token.text, sizeof(token.text)) != 0) {
         status = HF_OK; /* it was about another lease */
     } else if (status == HF_OK || status == HF_IN_USE) {
-        hf__lease_renew(&sub->lease, terms_of(sub), asked_us);
+        hf__lease_renew(&sub->lease, hf__sub_terms(sub), asked_us);
         sub->rebuild = sub->rebuild || status == HF_IN_USE;
         status = HF_OK;
     } else if (status == HF_LOST) {
@@ -216,7 +214,7 @@ static enum hf_status lease_take(struct hf_scope *s, struct hf_subscription *sub
     sub->token = token;
     sub->held = true;
     sub->rebuild = view.rebuild.ptr != NULL;
-    hf__lease_take(&sub->lease, terms_of(sub), asked_us);
+    hf__lease_take(&sub->lease, hf__sub_terms(sub), asked_us);
     sub->metrics.fence = view.fence;
     sub->metrics.state = HF_SUBSCRIPTION_CATCHING_UP;
     pthread_mutex_unlock(&sub->mutex);
@@ -231,7 +229,7 @@ static enum hf_status lease_have(struct hf_scope *s, struct hf_subscription *sub
     enum hf_status status;
 
     if (left_us && !sub->heartbeat && left_us < (int64_t)sub->o.lease_ms * 500) {
-        status = lease_renew(s, sub);
+        status = hf__sub_lease_renew(s, sub);
         left_us = left_us_of(sub);
         if (status != HF_OK && status != HF_LOST && !left_us)
             return status;
@@ -399,7 +397,7 @@ static enum hf_status give_up(struct hf_scope *s, struct hf_subscription *sub)
     return hf_scope_fail_from(s, HF_STOPPED, sub->why);
 }
 
-static enum hf_status step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
+enum hf_status hf__sub_step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms)
 {
     enum hf_status status;
 
@@ -446,7 +444,7 @@ enum hf_status hf_subscription_step(struct hf_scope *s, struct hf_subscription *
             "subscription \"%.*s\" runs on its own threads; open it with no_threads to call "
             "hf_subscription_step()",
             HF_FMT(sub->name));
-    status = step_run(s, sub, wait_ms);
+    status = hf__sub_step_run(s, sub, wait_ms);
     if (status == HF_OK)
         hf_scope_rewind(s, mark);
     return call_ends(s, status);
@@ -469,209 +467,6 @@ enum hf_status hf_subscription_drain(struct hf_scope *s, struct hf_subscription 
     if (handled)
         *handled = sub->metrics.handled - before;
     return status;
-}
-
-/* ---- threads -------------------------------------------------------------------------------- */
-
-static void worker_wake(void *user)
-{
-    struct hf_subscription *sub = user;
-
-    hf__pump_wake(sub->worker);
-}
-
-/* A step of the subscription: a pump_step_fn. */
-static int64_t worker_step(size_t worker, void *user)
-{
-    struct hf_subscription *sub = user;
-    uint32_t wait_ms = sub->o.poll_ms;
-    enum hf_status status;
-    bool gave_up;
-
-    (void)worker;
-    hf_scope_reset(sub->scope);
-    status = step_run(sub->scope, sub, &wait_ms);
-    /* A database may have stopped, too; then the lease is still held. */
-    gave_up = status == HF_LOST || (status == HF_STOPPED && sub->gave_up && !sub->held);
-    if (status != HF_OK && status != HF_LOCKED && !gave_up && !hf__sub_stops(sub)) {
-        hf__sub_notify(sub, HF_SUBSCRIPTION_TROUBLE, NULL, hf_scope_error(sub->scope));
-        if (!wait_ms)
-            wait_ms = sub->o.poll_ms;
-    }
-    if (gave_up)
-        return INT64_MAX;
-    return hf__env_elapsed_us(&sub->env) + (int64_t)wait_ms * 1000;
-}
-
-/* Is there a lease, and is it time to renew it? */
-static bool renewal_is_due(struct hf_subscription *sub)
-{
-    int64_t now_us = hf__env_elapsed_us(&sub->env);
-    bool due;
-
-    pthread_mutex_lock(&sub->mutex);
-    due = sub->held && !lease_is_over(&sub->lease, now_us) && now_us + 1000 >= sub->lease.due_us;
-    pthread_mutex_unlock(&sub->mutex);
-    return due;
-}
-
-/* Renew the lease, and look whether the function is stuck: a pump_step_fn. */
-static int64_t heartbeat_step(size_t worker, void *user)
-{
-    struct hf_subscription *sub = user;
-    int64_t every_us = (int64_t)terms_of(sub).heartbeat_ms * 1000, wait_us = every_us / 2, stuck_us;
-
-    (void)worker;
-    stuck_us = hf__sub_stuck_check(sub->heartbeat_scope, sub);
-    hf_scope_reset(sub->heartbeat_scope);
-    hf_scope_timeout_ms(sub->heartbeat_scope, sub->o.lease_ms); /* later it is of no use */
-    if (renewal_is_due(sub) && lease_renew(sub->heartbeat_scope, sub) != HF_OK)
-        wait_us = every_us / 4;
-    return hf__env_elapsed_us(&sub->env) + (stuck_us < wait_us ? stuck_us : wait_us);
-}
-
-static enum hf_status pump_start(struct hf_scope *s, struct hf_subscription *sub,
-                                 pump_step_fn *step, struct pump **pump)
-{
-    TRY(hf__pump_open(s, &(struct pump_options){.workers = 1, .step = step, .user = sub}, pump));
-    return hf__pump_start(s, *pump);
-}
-
-static void close_pumps(struct hf_subscription *sub)
-{
-    hf__pump_close(sub->worker);
-    hf__pump_close(sub->heartbeat);
-    sub->worker = sub->heartbeat = NULL;
-}
-
-enum hf_status hf_subscription_start(struct hf_scope *s, struct hf_subscription *sub)
-{
-    enum hf_status status;
-
-    call_begins(s);
-    if (sub->o.no_threads)
-        return hf_scope_fail(s, HF_INVALID, "subscription \"%.*s\" was opened with no_threads",
-                             HF_FMT(sub->name));
-    if (sub->worker)
-        return hf_scope_fail(s, HF_IN_USE, "subscription \"%.*s\" is already running",
-                             HF_FMT(sub->name));
-    sub->stopping = sub->gave_up = false;
-    sub->looked_us = 0;
-    status = pump_start(s, sub, heartbeat_step, &sub->heartbeat);
-    if (status == HF_OK)
-        status = pump_start(s, sub, worker_step, &sub->worker);
-    if (status == HF_OK)
-        status = hf_events_listen(s, sub->store, worker_wake, sub);
-    sub->listening = status == HF_OK;
-    if (status != HF_OK)
-        close_pumps(sub);
-    assert((sub->worker != NULL) == sub->listening);
-    return status;
-}
-
-/* (5) The lease is others', and what the function says later changes nothing. */
-static void worker_abandon(struct hf_subscription *sub)
-{
-    struct pattern_id token;
-    bool held;
-
-    hf__pump_close(sub->heartbeat);
-    sub->heartbeat = NULL;
-    pthread_mutex_lock(&sub->mutex);
-    held = sub->held && sub->lease.until_us;
-    sub->lease.until_us = 0;
-    token = sub->token;
-    pthread_mutex_unlock(&sub->mutex);
-    hf_scope_reset(sub->heartbeat_scope);
-    hf_scope_timeout_ms(sub->heartbeat_scope, FINAL_WRITE_MS);
-    if (held) /* if that cannot be done, it ends */
-        (void)!hf__sub_release(sub->heartbeat_scope, sub->store, sub->pk, id_str(&token),
-                               (struct hf_str){0});
-}
-
-/* Let the step that is under way end, until the deadline; then it is canceled. *left: it goes on
- * nevertheless. Without a scope there is no deadline. */
-static enum hf_status threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left)
-{
-    enum hf_status status;
-
-    *left = false;
-    if (!sub->worker)
-        return HF_OK;
-    if (sub->listening)
-        hf_events_unlisten(sub->store, worker_wake, sub);
-    sub->listening = false;
-    pthread_mutex_lock(&sub->mutex);
-    sub->stopping = true;
-    pthread_mutex_unlock(&sub->mutex);
-    hf__pump_end(sub->worker);
-    status = s ? hf__pump_let_end(s, sub->worker) : HF_TIMEOUT;
-    if (status != HF_OK) {
-        hf_scope_cancel(sub->scope);
-        hf_scope_cancel(sub->work);
-        *left = hf__pump_stop(sub->worker,
-                              s ? INT64_C(1000) * HF_SUBSCRIPTION_CANCEL_MS : INT64_MAX) > 0;
-    }
-    if (*left)
-        worker_abandon(sub);
-    else
-        close_pumps(sub);
-    return status;
-}
-
-/* (3) */
-static enum hf_status final_write(struct hf_subscription *sub)
-{
-    enum hf_status status = HF_OK;
-
-    assert(!sub->worker && !sub->heartbeat); /* nobody else is at it any more */
-    hf_scope_reset(sub->scope);
-    hf_scope_timeout_ms(sub->scope, FINAL_WRITE_MS);
-    if (sub->held) {
-        status = hf__sub_holds(sub) ? hf__sub_checkpoint(sub->scope, sub) : HF_OK;
-        if (status == HF_OK && hf__sub_holds(sub))
-            status = hf__suspects_failed(sub->scope, sub);
-        if (status == HF_OK || status == HF_LOST || status == HF_IN_USE)
-            status = hf__sub_release(sub->scope, sub->store, sub->pk, id_str(&sub->token),
-                                     (struct hf_str){0});
-    }
-    hf__sub_source_close(sub);
-    sub->held = false;
-    sub->rebuild = false;
-    sub->gave_up = false;
-    sub->stopping = false;
-    sub->sight.seen = false;
-    sub->metrics.fence = 0;
-    sub->metrics.state = HF_SUBSCRIPTION_IDLE;
-    return status;
-}
-
-enum hf_status hf_subscription_stop(struct hf_scope *s, struct hf_subscription *sub)
-{
-    enum hf_status status, last;
-    bool left;
-
-    call_begins(s);
-    if (hf__pump_is_inside(sub->worker) || hf__pump_is_inside(sub->heartbeat))
-        return hf_scope_fail(
-            s, HF_INVALID,
-            "hf_subscription_stop() was called by a handler of \"%.*s\": it would wait for "
-            "itself; call it on another thread",
-            HF_FMT(sub->name));
-    status = threads_stop(s, sub, &left);
-    if (left)
-        return hf_scope_fail(
-            s, HF_TIMEOUT,
-            "a handler of \"%.*s\" has not returned %d ms after it was canceled: its events are "
-            "left to others; stop the subscription again, or close it, which waits for the handler",
-            HF_FMT(sub->name), HF_SUBSCRIPTION_CANCEL_MS);
-    last = final_write(sub);
-    if (status != HF_OK)
-        return hf_scope_fail(s, status, "a handler of \"%.*s\" had to be canceled",
-                             HF_FMT(sub->name));
-    if (last != HF_OK)
-        return hf_scope_fail_from(s, last, sub->scope);
-    return HF_OK;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -698,8 +493,8 @@ void hf_subscription_close(struct hf_subscription *sub)
 
     if (!sub)
         return;
-    (void)threads_stop(NULL, sub, &left);
-    (void)final_write(sub);
+    (void)hf__sub_threads_stop(NULL, sub, &left);
+    (void)hf__sub_final_write(sub);
     sub_free(sub);
 }
 

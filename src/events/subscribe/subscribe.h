@@ -216,8 +216,24 @@ void hf__sub_lost(struct hf_scope *s, struct hf_subscription *sub);
 bool hf__sub_holds(struct hf_subscription *sub);
 bool hf__sub_stops(struct hf_subscription *sub);
 
+/* How long the lease is, and how often it is renewed; renew it, on any thread. */
+struct lease_terms hf__sub_terms(const struct hf_subscription *sub);
+enum hf_status hf__sub_lease_renew(struct hf_scope *s, struct hf_subscription *sub);
+
+/* One step of the working thread; *wait_ms is when the next one is due. */
+enum hf_status hf__sub_step_run(struct hf_scope *s, struct hf_subscription *sub, uint32_t *wait_ms);
+
 /* What always holds of what the working thread has; only that thread may ask. */
 void hf__sub_check(const struct hf_subscription *sub);
+
+/* ---- subscribe_run.c: threads ---------------------------------------------------------------- */
+
+/* Let the step that is under way end, until the deadline; then it is canceled. *left: it goes on
+ * nevertheless. Without a scope there is no deadline. */
+enum hf_status hf__sub_threads_stop(struct hf_scope *s, struct hf_subscription *sub, bool *left);
+
+/* Store the checkpoint and give the lease back, when no thread is there any more. */
+enum hf_status hf__sub_final_write(struct hf_subscription *sub);
 
 /* ---- subscribe_work.c ----------------------------------------------------------------------- */
 

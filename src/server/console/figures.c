@@ -13,6 +13,7 @@
 #include "base/cond_monotonic.h"
 #include "base/fnv.h"
 #include "ops/fields.h"
+#include "server/console/figures_private.h"
 #include "server/console/hot.h"
 #include "server/console/tail.h"
 #include "server/console/watcher.h"
@@ -28,78 +29,6 @@ enum {
     BACKUP_PAGES = 20,             /* that are read at most */
     JUMP_MS = 2000,                /* a clock that differs by more has jumped, */
     JUMP_SHOWN_MS = 10 * 60 * 1000 /* and for so long this is said */
-};
-
-/* Of now. */
-struct gauges {
-    uint64_t connections;
-    uint64_t resident;
-    uint64_t input;
-    uint64_t output;
-    uint64_t waiting;
-    uint64_t running;
-    uint64_t syncs; /* so far */
-    uint64_t store;
-    uint64_t disk;
-    uint64_t disk_free;
-    uint64_t disk_total; /* 0: not known */
-    bool stopped;
-    bool no_space;
-};
-
-/* Five seconds. */
-struct point {
-    int64_t time_ms;
-    uint32_t count[HF_OP_COUNT];
-    uint32_t errors[HF_OP_COUNT];
-    float read_p50, read_p99, write_p50, write_p99, commit_p50, commit_p99;
-    uint64_t commits, committed, syncs;
-    struct metrics_events events;
-    struct gauges gauges;
-};
-
-struct written {
-    uint64_t hash; /* of the table's name; 0: free */
-    uint64_t before;
-    uint64_t now;
-};
-
-struct figures {
-    struct server *server;
-    struct hf_scope *scope; /* of the thread */
-    pthread_t thread;
-    pthread_cond_t changed;
-    pthread_mutex_t lock; /* guards what follows, up to the thread's own */
-    bool started;
-    bool stops;
-    unsigned watches;
-    unsigned watches_max;
-    unsigned tails;
-    struct point *points; /* a ring */
-    size_t points_len;
-    size_t points_next;
-    uint64_t number;       /* of the last news */
-    struct hf__buf news;   /* for all */
-    struct hf__buf tail;   /* for those who look at requests */
-    uint64_t tail_len;     /* requests in it */
-    uint64_t tail_dropped; /* requests that rings dropped before it */
-    struct hf__buf health; /* the last, as an event */
-    /* the thread's own */
-    uint64_t *sum, *point_sum, *news_sum;
-    uint64_t point_ns, news_ns, tail_ns, health_ns, beat_ns, backups_ns;
-    uint64_t point_syncs, news_syncs;
-    int64_t clock_us;  /* the wall clock and */
-    uint64_t clock_ns; /* the monotonic one, at the last point */
-    int64_t jump_ms;
-    uint64_t jump_ns;
-    struct written *written; /* a hash table that grows */
-    size_t written_cap;
-    size_t written_len;
-    bool written_full; /* there was no memory */
-    bool written_any;  /* some were reported in this news */
-    struct health_facts facts;
-    struct hf__buf text; /* that is being made */
-    struct hf__buf more;
 };
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -209,12 +138,6 @@ static void take_point(struct figures *f, uint64_t now_ns)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The nth point, the oldest first. */
-static const struct point *nth_point(const struct figures *f, size_t n)
-{
-    return &f->points[(f->points_next + POINTS - f->points_len + n) % POINTS];
-}
-
 /* ---- health --------------------------------------------------------------------------------- */
 
 static void look_at_backups(struct figures *f, uint64_t now_ns)
@@ -262,7 +185,7 @@ static void look_back(struct figures *f)
     facts->commit_p99_us = 0;
     for (size_t i = f->points_len > RECENT_POINTS ? f->points_len - RECENT_POINTS : 0;
          i < f->points_len; i++) {
-        const struct point *point = nth_point(f, i);
+        const struct point *point = hf__figures_point(f, i);
 
         facts->turned_away += point->events.turned_away;
         facts->busy += point->events.busy;
@@ -687,138 +610,6 @@ void hf__figures_news(struct figures *f, struct news_seen *seen, bool requests, 
         }
     }
     pthread_mutex_unlock(&f->lock);
-}
-
-/* ---- history -------------------------------------------------------------------------------- */
-
-typedef double point_value_fn(const struct point *point);
-
-#define VALUE(name, expression)                                                                    \
-    static double name(const struct point *point)                                                  \
-    {                                                                                              \
-        return (double)(expression);                                                               \
-    }
-VALUE(time_of, point->time_ms)
-VALUE(read_p50_of, point->read_p50)
-VALUE(read_p99_of, point->read_p99)
-VALUE(write_p50_of, point->write_p50)
-VALUE(write_p99_of, point->write_p99)
-VALUE(commit_p50_of, point->commit_p50)
-VALUE(commit_p99_of, point->commit_p99)
-VALUE(commits_of, point->commits)
-VALUE(committed_of, point->committed)
-VALUE(syncs_of, point->syncs)
-VALUE(bytes_in_of, point->events.bytes_in)
-VALUE(bytes_out_of, point->events.bytes_out)
-VALUE(connections_of, point->gauges.connections)
-VALUE(resident_of, point->gauges.resident)
-VALUE(input_of, point->gauges.input)
-VALUE(output_of, point->gauges.output)
-VALUE(waiting_of, point->gauges.waiting)
-VALUE(running_of, point->gauges.running)
-VALUE(store_of, point->gauges.store)
-VALUE(disk_of, point->gauges.disk)
-VALUE(disk_free_of, point->gauges.disk_free)
-#undef VALUE
-
-static void put_values(struct hf__buf *out, const struct figures *f, const char *name,
-                       point_value_fn *value)
-{
-    hf__buf_format(out, ",\"%s\":[", name);
-    for (size_t i = 0; i < f->points_len; i++)
-        hf__buf_format(out, "%s%.0f", i ? "," : "", value(nth_point(f, i)));
-    hf__buf_put_byte(out, ']');
-}
-
-static void put_counts(struct hf__buf *out, const struct figures *f, const char *name, size_t at)
-{
-    hf__buf_format(out, "\"%s\":[", name);
-    for (size_t i = 0; i < f->points_len; i++)
-        hf__buf_format(out, "%s%u", i ? "," : "",
-                       *(const uint32_t *)(const void *)((const char *)nth_point(f, i) + at));
-    hf__buf_put_byte(out, ']');
-}
-
-static bool was_called(const struct figures *f, int op)
-{
-    for (size_t i = 0; i < f->points_len; i++) {
-        if (nth_point(f, i)->count[op])
-            return true;
-    }
-    return false;
-}
-
-static void put_history(struct hf__buf *out, const struct figures *f)
-{
-    static const struct {
-        const char *name;
-        point_value_fn *value;
-    } values[] = {
-        {"time_ms", time_of},
-        {"read_p50_us", read_p50_of},
-        {"read_p99_us", read_p99_of},
-        {"write_p50_us", write_p50_of},
-        {"write_p99_us", write_p99_of},
-        {"commit_p50_us", commit_p50_of},
-        {"commit_p99_us", commit_p99_of},
-        {"commits", commits_of},
-        {"committed", committed_of},
-        {"fsyncs", syncs_of},
-        {"bytes_in", bytes_in_of},
-        {"bytes_out", bytes_out_of},
-        {"connections", connections_of},
-        {"resident_bytes", resident_of},
-        {"input_bytes", input_of},
-        {"output_bytes", output_of},
-        {"work_waiting", waiting_of},
-        {"work_running", running_of},
-        {"store_bytes", store_of},
-        {"disk_bytes", disk_of},
-        {"disk_free_bytes", disk_free_of},
-    };
-    bool any = false;
-
-    hf__buf_format(out, "{\"interval_ms\":%d,\"ops\":{", POINT_MS);
-    for (int op = 0; op < HF_OP_COUNT; op++) {
-        size_t at = (size_t)op * sizeof(uint32_t);
-
-        if (!was_called(f, op))
-            continue;
-        hf__buf_format(out, "%s\"%.*s\":{", any ? "," : "", HF_FMT(hf__op((enum hf_op)op)->name));
-        put_counts(out, f, "count", offsetof(struct point, count) + at);
-        hf__buf_put_byte(out, ',');
-        put_counts(out, f, "errors", offsetof(struct point, errors) + at);
-        hf__buf_put_byte(out, '}');
-        any = true;
-    }
-    hf__buf_put_byte(out, '}');
-    for (size_t i = 0; i < ARRAY_LEN(values); i++)
-        put_values(out, f, values[i].name, values[i].value);
-    hf__buf_put_byte(out, '}');
-}
-
-/* The points are copied, so that the thread does not wait while they are written. */
-void hf__figures_history(struct answer *answer, struct hf_bytes body)
-{
-    struct figures *f = answer->context->server->figures;
-    struct hf_scope *s = answer->context->scope;
-    struct figures copy = {.points_len = 0};
-
-    (void)body;
-    if (!answer->context->worker) {
-        answer->conn->for_worker = true;
-        return;
-    }
-    copy.points = hf__scope_array(s, POINTS, sizeof(*copy.points));
-    if (copy.points) {
-        pthread_mutex_lock(&f->lock);
-        memcpy(copy.points, f->points, POINTS * sizeof(*copy.points));
-        copy.points_len = f->points_len;
-        copy.points_next = f->points_next;
-        pthread_mutex_unlock(&f->lock);
-    }
-    put_history(hf__answer_begin(answer), &copy);
-    hf__answer_end(answer, 200);
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
