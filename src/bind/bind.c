@@ -1,6 +1,6 @@
 /*
- * bind/bind.c: a database with its methods: what they have opened, calls and their cancellation,
- * and the functions that need no scope.
+ * bind/bind.c: a database with its methods: what they have opened, calls and their cancellation.
+ * bind_request.c has the functions that need no scope.
  *
  *  (1) Objects are opened once for each kind and table, and closed with the bind, the last first.
  *  (2) `mutex` is never held while a pattern is called. What is being opened is in the list of openings,
@@ -14,7 +14,7 @@
  *      has) is that of one table. The table is asked for before its object is opened, and at each
  *      use; who uses an object of the table before goes on with it until the call ends.
  */
-#include "bind/private.h"
+#include "bind/bind.h"
 
 #include <holdfast/client.h>
 #include <holdfast/table.h>
@@ -23,10 +23,7 @@
 #include "bind/serve.h"
 #include "bind/session.h"
 
-enum {
-    SCOPES_MAX = 16,   /* that are kept for hf_bind_request() */
-    TABLE_ID_MAX = 128 /* bytes of what tells a table from others of its name */
-};
+enum { TABLE_ID_MAX = 128 }; /* bytes of what tells a table from others of its name */
 
 /* (5) */
 struct table_id {
@@ -60,29 +57,6 @@ struct bind_call {
     struct hf_scope *scope;
     uint64_t cancel; /* 0: none */
     uint64_t take;   /* the deliveries that it has taken; 0: none */
-};
-
-struct hf_bind {
-    struct hf_env env;
-    struct hf_db *db;
-    bool own_db;
-    bool read_only;
-    bool serves;            /* hf__bind_serve() was called, before any call */
-    uint32_t list_max;      /* then */
-    struct hf_scope *texts; /* of the options */
-    struct hf_str owner;
-    struct bind_sessions *sessions;
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t ended;  /* a call has ended */
-    bool closing;
-    struct bind_opening *openings;
-    struct bind_waiter *waiters;
-    struct bind_object *objects; /* the newest first; added only, except by (5) */
-    struct bind_object *retired; /* (5): closed when no call runs */
-    struct bind_call *calls;
-    uint32_t requests; /* calls of hf_bind_request(), which use this a little longer */
-    struct hf_scope *scopes[SCOPES_MAX];
-    size_t scopes_len;
 };
 
 struct hf_db *hf__bind_db(struct hf_bind *bind)
@@ -604,8 +578,8 @@ static enum hf_status call_named(struct hf_bind *bind, struct bind_call *call, s
 }
 
 /* (4) */
-static enum hf_status finish_call(struct hf_scope *s, enum hf_status status, struct hf__buf *buf,
-                                  struct hf_str *result)
+enum hf_status hf__bind_finish(struct hf_scope *s, enum hf_status status, struct hf__buf *buf,
+                               struct hf_str *result)
 {
     if (status == HF_OK && buf->failed)
         status = hf__fail_nomem(s);
@@ -624,9 +598,8 @@ static bool is_operation(struct hf_str name)
     return name.len && !memchr(name.ptr, '.', name.len);
 }
 
-/* *take is what was taken with it, for who cannot hand the result over. */
-static enum hf_status run_call(struct hf_scope *s, struct hf_bind *bind, struct hf_str method,
-                               struct hf_str json, struct hf_str *result, uint64_t *take)
+enum hf_status hf__bind_run(struct hf_scope *s, struct hf_bind *bind, struct hf_str method,
+                            struct hf_str json, struct hf_str *result, uint64_t *take)
 {
     struct bind_call call = {.scope = s};
     struct hf__buf buf = {.scope = s};
@@ -634,13 +607,13 @@ static enum hf_status run_call(struct hf_scope *s, struct hf_bind *bind, struct 
     enum hf_status status;
 
     if (!begin_call(bind, &call))
-        return finish_call(s, hf__fail(s, HF_STOPPED, "the database is being closed"), &buf,
-                           result);
+        return hf__bind_finish(s, hf__fail(s, HF_STOPPED, "the database is being closed"), &buf,
+                               result);
     if (is_operation(method)) {
         status = call_operation(bind, &call, method, json.len ? json : HF_STR("{}"), &answer);
         *result = answer.json;
     } else {
-        status = finish_call(s, call_named(bind, &call, method, json, &buf), &buf, result);
+        status = hf__bind_finish(s, call_named(bind, &call, method, json, &buf), &buf, result);
         if (status != HF_OK && call.take)
             hf__session_untake(bind, call.take);
     }
@@ -658,9 +631,9 @@ enum hf_status hf_bind_call(struct hf_scope *s, struct hf_bind *bind, struct hf_
     *result = (struct hf_str){0};
     hf__scope_error_clear(s);
     if (!bind)
-        return finish_call(s, hf__fail(s, HF_INVALID, "hf_bind_call() was called with NULL"), &buf,
-                           result);
-    return run_call(s, bind, method, json, result, &take);
+        return hf__bind_finish(s, hf__fail(s, HF_INVALID, "hf_bind_call() was called with NULL"),
+                               &buf, result);
+    return hf__bind_run(s, bind, method, json, result, &take);
 }
 
 int hf_bind_cancel(struct hf_bind *bind, uint64_t cancel)
@@ -677,158 +650,4 @@ int hf_bind_cancel(struct hf_bind *bind, uint64_t cancel)
         }
     pthread_mutex_unlock(&bind->mutex);
     return canceled;
-}
-
-/* ---- without a scope ------------------------------------------------------------------------ */
-
-/* What stands before an answer, so that it can be freed when the bind is gone. */
-struct answer_head {
-    struct hf_env env;
-    size_t size;
-};
-enum { HEAD_BYTES = (sizeof(struct answer_head) + 15) / 16 * 16 };
-
-static char *answer_new(const struct hf_env *env, struct hf_str text, size_t *len)
-{
-    size_t size = HEAD_BYTES + text.len + 1;
-    struct answer_head *head = text.ptr ? hf__env_alloc(env, size) : NULL;
-    char *answer;
-
-    *len = 0;
-    if (!head)
-        return NULL;
-    answer = (char *)head + HEAD_BYTES;
-    head->env = *env;
-    head->size = size;
-    memcpy(answer, text.ptr, text.len);
-    answer[text.len] = '\0';
-    *len = text.len;
-    return answer;
-}
-
-void hf_bind_free(char *answer)
-{
-    struct answer_head head;
-
-    if (!answer)
-        return;
-    memcpy(&head, answer - HEAD_BYTES, sizeof(head));
-    hf__env_free(&head.env, answer - HEAD_BYTES, head.size);
-}
-
-static struct hf_scope *request_begin(struct hf_bind *bind)
-{
-    struct hf_scope *s = NULL;
-
-    pthread_mutex_lock(&bind->mutex);
-    bind->requests++;
-    if (bind->scopes_len)
-        s = bind->scopes[--bind->scopes_len];
-    pthread_mutex_unlock(&bind->mutex);
-    return s ? s : hf_scope_new(&bind->env);
-}
-
-/* (3) The bind may be gone after this. */
-static void request_end(struct hf_bind *bind, struct hf_scope *s)
-{
-    if (s)
-        hf_scope_reset(s);
-    pthread_mutex_lock(&bind->mutex);
-    if (s && bind->scopes_len < SCOPES_MAX) {
-        bind->scopes[bind->scopes_len++] = s;
-        s = NULL;
-    }
-    assert(bind->requests > 0);
-    bind->requests--;
-    pthread_cond_broadcast(&bind->ended);
-    pthread_mutex_unlock(&bind->mutex);
-    hf_scope_free(s);
-}
-
-int hf_bind_request(struct hf_bind *bind, const char *method, size_t method_len, const char *json,
-                    size_t json_len, char **answer, size_t *answer_len)
-{
-    struct hf_str result = {0};
-    enum hf_status status = HF_NOMEM;
-    struct hf_scope *s;
-    uint64_t take = 0;
-
-    *answer = NULL;
-    *answer_len = 0;
-    if (!bind)
-        return HF_INVALID;
-    s = request_begin(bind);
-    if (s)
-        status = run_call(s, bind, hf_str_of(method, method_len), hf_str_of(json, json_len),
-                          &result, &take);
-    *answer = answer_new(&bind->env, result, answer_len);
-    if (!*answer && take)
-        hf__session_untake(bind, take);
-    if (!*answer && status == HF_OK)
-        status = HF_NOMEM;
-    request_end(bind, s);
-    return (int)status;
-}
-
-/* ---- opening by URL ------------------------------------------------------------------------- */
-
-#define T hf_bind_url_options
-PART(url_options, BOOL("read_only", read_only), BOOL("no_create", no_create), TEXT("sync", sync),
-     TEXT("region", region), TEXT("owner", owner));
-#undef T
-
-static enum hf_status open_database(struct hf_scope *s, hf_bind_url_fn *open, struct hf_str url,
-                                    struct hf_str json, struct hf_bind **bind)
-{
-    struct hf_bind_url_options o = {.size = sizeof(o)};
-    struct bind_common common = {0};
-    enum hf_status status;
-    struct hf_db *db;
-
-    TRY(hf__bind_read(s, HF_STR("open"), &url_options, json, &o, &common));
-    if (common.deadline_ms)
-        hf_scope_timeout_ms(s, common.deadline_ms);
-    TRY(open(s, url, &o, &db));
-    status = hf_bind_open(s, db,
-                          HF_OPTIONS(hf_bind_options, .read_only = o.read_only, .own_db = true,
-                                     .owner = o.owner),
-                          bind);
-    if (status != HF_OK)
-        hf_db_close(db);
-    return status;
-}
-
-int hf_bind_open_by(hf_bind_url_fn *open, const char *url, size_t url_len, const char *options,
-                    size_t options_len, struct hf_bind **bind, char **answer, size_t *answer_len)
-{
-    struct hf_scope *s = hf_scope_new(NULL);
-    struct hf__buf buf = {.scope = s};
-    struct hf_str result;
-    enum hf_status status;
-
-    *bind = NULL;
-    *answer = NULL;
-    *answer_len = 0;
-    if (!s)
-        return HF_NOMEM;
-    status = open_database(s, open, hf_str_of(url, url_len), hf_str_of(options, options_len), bind);
-    if (status == HF_OK)
-        hf__buf_put_str(&buf, HF_STR("{}"));
-    status = finish_call(s, status, &buf, &result);
-    *answer = answer_new(hf__scope_env(s), result, answer_len);
-    hf_scope_free(s);
-    return (int)status;
-}
-
-static enum hf_status connect_url(struct hf_scope *s, struct hf_str url,
-                                  const struct hf_bind_url_options *options, struct hf_db **db)
-{
-    return hf_connect(s, url, HF_OPTIONS(hf_client_options, .region = options->region), db);
-}
-
-int hf_bind_connect(const char *url, size_t url_len, const char *options, size_t options_len,
-                    struct hf_bind **bind, char **answer, size_t *answer_len)
-{
-    return hf_bind_open_by(connect_url, url, url_len, options, options_len, bind, answer,
-                           answer_len);
 }

@@ -11,7 +11,7 @@
  *      what it holds is closed, which takes deliveries back.
  *  (5) Notices are bounded: the oldest are forgotten, and counted.
  */
-#include "bind/session.h"
+#include "bind/session_private.h"
 
 #include <inttypes.h>
 
@@ -19,57 +19,6 @@
 #include "wire/wire.h"
 
 enum { NOTICES_MAX = 1000, NEXT_DEFAULT = 1 };
-
-enum delivery_state { DELIVERY_WAITING, DELIVERY_HANDED, DELIVERY_DONE };
-
-struct bind_delivery {
-    struct bind_delivery *next;
-    uint64_t token;
-    enum delivery_state state;
-    struct hf_scope *scope; /* of who waits for its end */
-    struct hf_str members;
-    const void *about;
-    uint64_t take;         /* which call took it last */
-    struct hf_scope *said; /* what *outcome points to; NULL: nothing */
-    struct session_outcome outcome;
-};
-
-struct bind_notice {
-    struct bind_notice *next;
-    size_t size; /* of this */
-    struct hf_str members;
-};
-
-struct bind_session {
-    struct bind_session *next;
-    struct bind_sessions *all;
-    struct hf_bind *bind;
-    const struct session_kind *kind;
-    void *object;
-    uint64_t id;
-    uint32_t users; /* calls that have found it */
-    bool ending;
-    bool draining;                    /* nothing more is handed over */
-    struct bind_delivery *deliveries; /* the oldest first */
-    struct bind_notice *notices;      /* the oldest first */
-    size_t notices_len;
-    uint64_t forgotten; /* notices */
-};
-
-/* Who waits for something to be handed over. */
-struct session_waiter {
-    struct session_waiter *next;
-    struct hf_scope *scope;
-};
-
-struct bind_sessions {
-    struct hf_env env;
-    pthread_mutex_t mutex;
-    pthread_cond_t unused; /* a session has fewer users */
-    struct bind_session *first;
-    struct session_waiter *waiters;
-    uint64_t last_id, last_token, last_take;
-};
 
 struct bind_sessions *hf__sessions_new(const struct hf_env *env)
 {
@@ -93,7 +42,7 @@ void hf__sessions_free(struct bind_sessions *all)
     hf__env_free(&env, all, sizeof(*all));
 }
 
-static void wake_waiters(struct bind_sessions *all)
+void hf__sessions_wake(struct bind_sessions *all)
 {
     for (struct session_waiter *w = all->waiters; w; w = w->next)
         hf__scope_wake(w->scope);
@@ -145,7 +94,7 @@ void hf__session_begin(struct bind_session *session, void *object, uint64_t *id)
     while (*at)
         at = &(*at)->next;
     *at = session;
-    wake_waiters(all); /* there may be deliveries already */
+    hf__sessions_wake(all); /* there may be deliveries already */
     pthread_mutex_unlock(&all->mutex);
 }
 
@@ -209,7 +158,7 @@ static bool session_unlist(struct bind_session *session, uint32_t users)
     pthread_mutex_lock(&all->mutex);
     first = !session->ending;
     session->ending = true;
-    wake_waiters(all);
+    hf__sessions_wake(all);
     while (first && session->users > users)
         pthread_cond_wait(&all->unused, &all->mutex);
     if (first) {
@@ -311,7 +260,7 @@ void hf__session_notice(struct bind_session *session, const char *type, struct h
     } else {
         session->forgotten++;
     }
-    wake_waiters(all);
+    hf__sessions_wake(all);
     pthread_mutex_unlock(&all->mutex);
 }
 
@@ -329,172 +278,6 @@ void hf__session_notice_error(struct bind_session *session, const char *type,
                        s && !buf.failed ? hf_str_of((const char *)buf.ptr, buf.len)
                                         : (struct hf_str){0});
     hf_scope_free(s);
-}
-
-/* ---- deliveries ----------------------------------------------------------------------------- */
-
-static void delivery_list(struct bind_session *session, struct bind_delivery *delivery)
-{
-    struct bind_sessions *all = session->all;
-    struct bind_delivery **at;
-
-    pthread_mutex_lock(&all->mutex);
-    delivery->token = ++all->last_token;
-    for (at = &session->deliveries; *at;)
-        at = &(*at)->next;
-    *at = delivery;
-    wake_waiters(all);
-    pthread_mutex_unlock(&all->mutex);
-}
-
-/* (2) True: it was done. */
-static bool delivery_unlist(struct bind_session *session, struct bind_delivery *delivery,
-                            bool *handed)
-{
-    struct bind_sessions *all = session->all;
-    struct bind_delivery **at = &session->deliveries;
-    bool done;
-
-    pthread_mutex_lock(&all->mutex);
-    done = delivery->state == DELIVERY_DONE;
-    *handed = delivery->state != DELIVERY_WAITING;
-    while (*at != delivery)
-        at = &(*at)->next;
-    *at = delivery->next;
-    if (session->draining)
-        wake_waiters(all);
-    pthread_mutex_unlock(&all->mutex);
-    return done;
-}
-
-static bool delivery_is_done(struct bind_session *session, const struct bind_delivery *delivery)
-{
-    bool done;
-
-    pthread_mutex_lock(&session->all->mutex);
-    done = delivery->state == DELIVERY_DONE;
-    pthread_mutex_unlock(&session->all->mutex);
-    return done;
-}
-
-/* While a session drains, what was not handed over has not failed: it waits to be canceled. */
-static bool delivery_is_kept(struct bind_session *session, const struct bind_delivery *delivery)
-{
-    bool kept;
-
-    pthread_mutex_lock(&session->all->mutex);
-    kept = session->draining && delivery->state == DELIVERY_WAITING;
-    pthread_mutex_unlock(&session->all->mutex);
-    return kept;
-}
-
-/* (3) */
-static enum hf_status delivery_wait(struct hf_scope *s, struct bind_session *session,
-                                    const struct bind_delivery *delivery)
-{
-    enum hf_status status;
-    uint32_t wakes;
-
-    do {
-        wakes = hf__scope_wakes(s);
-        if (delivery_is_done(session, delivery))
-            return HF_OK;
-        status = hf__scope_wait(s, wakes, INT64_MAX);
-        if (status == HF_TIMEOUT && delivery_is_kept(session, delivery)) {
-            hf_scope_timeout_ms(s, 0);
-            status = HF_OK;
-        }
-    } while (status == HF_OK);
-    return status;
-}
-
-static enum hf_status copy_outcome(struct hf_scope *s, const struct session_outcome *said,
-                                   struct session_outcome *outcome)
-{
-    *outcome = *said;
-    outcome->message = hf_scope_copy(s, said->message);
-    outcome->failures = hf__scope_array(s, said->failures_len + 1, sizeof(*outcome->failures));
-    if (!outcome->failures)
-        return hf__fail_nomem(s);
-    for (size_t i = 0; i < said->failures_len; i++) {
-        outcome->failures[i] = said->failures[i];
-        outcome->failures[i].message = hf_scope_copy(s, said->failures[i].message);
-    }
-    return hf_scope_built(s);
-}
-
-enum hf_status hf__session_deliver(struct hf_scope *s, struct bind_session *session,
-                                   struct hf_str members, const void *about,
-                                   struct session_outcome *outcome)
-{
-    struct bind_delivery delivery = {.scope = s, .members = members, .about = about};
-    enum hf_status status;
-    bool handed;
-
-    memset(outcome, 0, sizeof(*outcome));
-    if (!members.ptr)
-        return hf__fail_nomem(s);
-    delivery_list(session, &delivery);
-    status = delivery_wait(s, session, &delivery);
-    if (delivery_unlist(session, &delivery, &handed))
-        status = copy_outcome(s, &delivery.outcome, outcome);
-    outcome->handed = handed;
-    hf_scope_free(delivery.said);
-    return status;
-}
-
-enum hf_status hf__session_handle(struct hf_scope *s, struct bind_session *session,
-                                  struct hf_str members, const void *about)
-{
-    struct session_outcome outcome;
-
-    TRY(hf__session_deliver(s, session, members, about, &outcome));
-    if (!outcome.failed)
-        return hf_scope_ok(s);
-    (void)hf_scope_fail(s, outcome.permanent ? HF_INVALID : HF_INTERNAL, "%.*s",
-                        HF_FMT(outcome.message.len ? outcome.message
-                                                   : HF_STR("the handler failed")));
-    hf__scope_error_edit(s)->may_retry = !outcome.permanent;
-    return hf_scope_error(s)->status;
-}
-
-static struct bind_delivery *find_delivery(struct bind_sessions *all, uint64_t token,
-                                           const struct bind_session **of)
-{
-    for (struct bind_session *session = all->first; session; session = session->next)
-        for (struct bind_delivery *d = session->deliveries; d; d = d->next)
-            if (d->token == token && d->state == DELIVERY_HANDED) {
-                *of = session;
-                return d;
-            }
-    return NULL;
-}
-
-static enum hf_status delivery_lost(struct hf_scope *s, uint64_t token)
-{
-    return hf_scope_fail(s, HF_LOST,
-                         "there is no delivery %" PRIu64 ": it was ended, or taken back after its "
-                         "timeout, with its session or with its lease",
-                         token);
-}
-
-enum hf_status hf__session_about(
-    struct hf_scope *s, struct hf_bind *bind, uint64_t token, const struct session_kind *kind,
-    enum hf_status (*use)(struct hf_scope *s, const void *about, void *user), void *user)
-{
-    struct bind_sessions *all = hf__bind_sessions(bind);
-    const struct bind_session *session = NULL;
-    struct bind_delivery *delivery;
-    enum hf_status status;
-
-    pthread_mutex_lock(&all->mutex);
-    delivery = find_delivery(all, token, &session);
-    if (!delivery || session->kind != kind)
-        status = delivery_lost(s, token);
-    else
-        status = use(s, delivery->about, user);
-    pthread_mutex_unlock(&all->mutex);
-    return status;
 }
 
 /* ---- session.next, session.wait ------------------------------------------------------------- */
@@ -595,7 +378,7 @@ void hf__session_untake(struct hf_bind *bind, uint64_t take)
         for (struct bind_delivery *d = session->deliveries; d; d = d->next)
             if (d->take == take && d->state == DELIVERY_HANDED)
                 d->state = DELIVERY_WAITING;
-    wake_waiters(all);
+    hf__sessions_wake(all);
     pthread_mutex_unlock(&all->mutex);
 }
 
@@ -639,9 +422,8 @@ static int64_t wait_until(const struct hf_scope *s, uint32_t wait_ms)
     return hf__env_elapsed_us(hf_scope_env(s)) + (int64_t)wait_ms * 1000;
 }
 
-/* Call `look` until it finds something, the session is gone, or the time is over. */
-static enum hf_status wait_for(struct hf_scope *s, struct bind_sessions *all, uint32_t wait_ms,
-                               bool (*look)(struct bind_sessions *all, void *user), void *user)
+enum hf_status hf__sessions_wait(struct hf_scope *s, struct bind_sessions *all, uint32_t wait_ms,
+                                 bool (*look)(struct bind_sessions *all, void *user), void *user)
 {
     struct session_waiter waiter = {.scope = s};
     int64_t until = wait_until(s, wait_ms);
@@ -684,7 +466,7 @@ BIND_FUNCTION(session_next)
 
     hf__buf_put_byte(&t.deliveries, '[');
     hf__buf_put_byte(&t.notices, '[');
-    TRY(wait_for(s, hf__bind_sessions(bind), args->wait_ms, look_for_next, &t));
+    TRY(hf__sessions_wait(s, hf__bind_sessions(bind), args->wait_ms, look_for_next, &t));
     if (t.gone && !t.any)
         return hf_scope_fail(s, HF_NOT_FOUND, "there is no session %" PRIu64, args->session);
     hf__buf_put_byte(&t.deliveries, ']');
@@ -732,33 +514,7 @@ BIND_FUNCTION(session_wait)
     result->ready = hf__scope_array(s, READY_MAX, sizeof(*result->ready));
     if (!result->ready)
         return hf__fail_nomem(s);
-    return wait_for(s, hf__bind_sessions(bind), args->wait_ms, look_for_ready, result);
-}
-
-/* ---- draining ------------------------------------------------------------------------------- */
-
-/* Has everybody said what became of what was handed over, and does its thread know? */
-static bool look_for_drained(struct bind_sessions *all, void *user)
-{
-    const struct bind_session *session = user;
-    bool drained = true;
-
-    pthread_mutex_lock(&all->mutex);
-    for (const struct bind_delivery *d = session->deliveries; d; d = d->next)
-        drained = drained && d->state == DELIVERY_WAITING;
-    pthread_mutex_unlock(&all->mutex);
-    return drained;
-}
-
-enum hf_status hf__session_drain(struct hf_scope *s, struct bind_session *session)
-{
-    struct bind_sessions *all = session->all;
-
-    pthread_mutex_lock(&all->mutex);
-    session->draining = true;
-    wake_waiters(all);
-    pthread_mutex_unlock(&all->mutex);
-    return wait_for(s, all, UINT32_MAX, look_for_drained, session);
+    return hf__sessions_wait(s, hf__bind_sessions(bind), args->wait_ms, look_for_ready, result);
 }
 
 /* ---- session.done --------------------------------------------------------------------------- */
@@ -805,7 +561,7 @@ static enum hf_status make_outcome(struct hf_scope *s, const struct session_done
     *said = hf_scope_new(hf_scope_env(s));
     if (!*said)
         return hf__fail_nomem(s);
-    status = copy_outcome(*said, &given, outcome);
+    status = hf__delivery_outcome(*said, &given, outcome);
     if (status != HF_OK) {
         hf_scope_free(*said);
         return hf__fail_nomem(s);
@@ -825,7 +581,7 @@ BIND_FUNCTION(session_done)
     (void)result_out;
     TRY(make_outcome(s, args, &said, &outcome));
     pthread_mutex_lock(&all->mutex);
-    delivery = find_delivery(all, args->token, &session);
+    delivery = hf__delivery_find(all, args->token, &session);
     if (delivery) {
         delivery->said = said;
         delivery->outcome = outcome;
@@ -836,7 +592,7 @@ BIND_FUNCTION(session_done)
     if (delivery)
         return HF_OK;
     hf_scope_free(said);
-    return delivery_lost(s, args->token);
+    return hf__delivery_lost(s, args->token);
 }
 
 /* ---- session.close, session.list ------------------------------------------------------------ */
