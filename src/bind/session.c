@@ -88,6 +88,7 @@ void hf__session_begin(struct bind_session *session, void *object, uint64_t *id)
     struct bind_session **at = &all->first;
 
     pthread_mutex_lock(&all->mutex);
+    assert(!session->id && !session->object && object);
     session->object = object;
     session->id = ++all->last_id;
     *id = session->id;
@@ -162,6 +163,7 @@ static bool session_unlist(struct bind_session *session, uint32_t users)
     while (first && session->users > users)
         pthread_cond_wait(&all->unused, &all->mutex);
     if (first) {
+        assert(session->users == users);
         while (*at != session)
             at = &(*at)->next;
         *at = session->next;
@@ -561,7 +563,7 @@ static enum hf_status make_outcome(struct hf_scope *s, const struct session_done
     *said = hf_scope_new(hf_scope_env(s));
     if (!*said)
         return hf__fail_nomem(s);
-    status = hf__delivery_outcome(*said, &given, outcome);
+    status = hf__session_outcome(*said, &given, outcome);
     if (status != HF_OK) {
         hf_scope_free(*said);
         return hf__fail_nomem(s);
@@ -581,7 +583,7 @@ BIND_FUNCTION(session_done)
     (void)result_out;
     TRY(make_outcome(s, args, &said, &outcome));
     pthread_mutex_lock(&all->mutex);
-    delivery = hf__delivery_find(all, args->token, &session);
+    delivery = hf__session_delivery_find(all, args->token, &session);
     if (delivery) {
         delivery->said = said;
         delivery->outcome = outcome;
@@ -592,7 +594,7 @@ BIND_FUNCTION(session_done)
     if (delivery)
         return HF_OK;
     hf_scope_free(said);
-    return hf__delivery_lost(s, args->token);
+    return hf__session_delivery_lost(s, args->token);
 }
 
 /* ---- session.close, session.list ------------------------------------------------------------ */

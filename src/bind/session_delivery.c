@@ -15,6 +15,7 @@ static void delivery_list(struct bind_session *session, struct bind_delivery *de
     struct bind_sessions *all = session->all;
     struct bind_delivery **at;
 
+    assert(delivery->state == DELIVERY_WAITING && !delivery->next);
     pthread_mutex_lock(&all->mutex);
     delivery->token = ++all->last_token;
     for (at = &session->deliveries; *at;)
@@ -35,8 +36,10 @@ static bool delivery_unlist(struct bind_session *session, struct bind_delivery *
     pthread_mutex_lock(&all->mutex);
     done = delivery->state == DELIVERY_DONE;
     *handed = delivery->state != DELIVERY_WAITING;
-    while (*at != delivery)
+    while (*at != delivery) {
+        assert(*at); /* (2) */
         at = &(*at)->next;
+    }
     *at = delivery->next;
     if (session->draining)
         hf__sessions_wake(all);
@@ -85,8 +88,8 @@ static enum hf_status delivery_wait(struct hf_scope *s, struct bind_session *ses
     return status;
 }
 
-enum hf_status hf__delivery_outcome(struct hf_scope *s, const struct session_outcome *said,
-                                    struct session_outcome *outcome)
+enum hf_status hf__session_outcome(struct hf_scope *s, const struct session_outcome *said,
+                                   struct session_outcome *outcome)
 {
     *outcome = *said;
     outcome->message = hf_scope_copy(s, said->message);
@@ -114,8 +117,9 @@ enum hf_status hf__session_deliver(struct hf_scope *s, struct bind_session *sess
     delivery_list(session, &delivery);
     status = delivery_wait(s, session, &delivery);
     if (delivery_unlist(session, &delivery, &handed))
-        status = hf__delivery_outcome(s, &delivery.outcome, outcome);
+        status = hf__session_outcome(s, &delivery.outcome, outcome);
     outcome->handed = handed;
+    assert(outcome->handed || !outcome->failed);
     hf_scope_free(delivery.said);
     return status;
 }
@@ -135,8 +139,8 @@ enum hf_status hf__session_handle(struct hf_scope *s, struct bind_session *sessi
     return hf_scope_error(s)->status;
 }
 
-struct bind_delivery *hf__delivery_find(struct bind_sessions *all, uint64_t token,
-                                        const struct bind_session **of)
+struct bind_delivery *hf__session_delivery_find(struct bind_sessions *all, uint64_t token,
+                                                const struct bind_session **of)
 {
     for (struct bind_session *session = all->first; session; session = session->next)
         for (struct bind_delivery *d = session->deliveries; d; d = d->next)
@@ -147,7 +151,7 @@ struct bind_delivery *hf__delivery_find(struct bind_sessions *all, uint64_t toke
     return NULL;
 }
 
-enum hf_status hf__delivery_lost(struct hf_scope *s, uint64_t token)
+enum hf_status hf__session_delivery_lost(struct hf_scope *s, uint64_t token)
 {
     return hf_scope_fail(s, HF_LOST,
                          "there is no delivery %" PRIu64 ": it was ended, or taken back after its "
@@ -165,9 +169,9 @@ enum hf_status hf__session_about(
     enum hf_status status;
 
     pthread_mutex_lock(&all->mutex);
-    delivery = hf__delivery_find(all, token, &session);
+    delivery = hf__session_delivery_find(all, token, &session);
     if (!delivery || session->kind != kind)
-        status = hf__delivery_lost(s, token);
+        status = hf__session_delivery_lost(s, token);
     else
         status = use(s, delivery->about, user);
     pthread_mutex_unlock(&all->mutex);

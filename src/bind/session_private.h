@@ -65,13 +65,13 @@ enum hf_status hf__sessions_wait(struct hf_scope *s, struct bind_sessions *all, 
                                  bool (*look)(struct bind_sessions *all, void *user), void *user);
 
 /* What was said of a delivery, in the scope. */
-enum hf_status hf__delivery_outcome(struct hf_scope *s, const struct session_outcome *said,
-                                    struct session_outcome *outcome);
+enum hf_status hf__session_outcome(struct hf_scope *s, const struct session_outcome *said,
+                                   struct session_outcome *outcome);
 
 /* The delivery of that token, which was handed over and is not done, and its session; the mutex is
  * held. NULL: there is none, and the next is the error for that. */
-struct bind_delivery *hf__delivery_find(struct bind_sessions *all, uint64_t token,
-                                        const struct bind_session **of);
-enum hf_status hf__delivery_lost(struct hf_scope *s, uint64_t token);
+struct bind_delivery *hf__session_delivery_find(struct bind_sessions *all, uint64_t token,
+                                                const struct bind_session **of);
+enum hf_status hf__session_delivery_lost(struct hf_scope *s, uint64_t token);
 
 #endif

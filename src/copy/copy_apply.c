@@ -98,6 +98,7 @@ enum hf_status hf__copy_suspect_add(struct hf_scope *s, struct copy_table *t, st
     suspect->hash = key_hash(key);
     suspect->image = hf__copy_digest(s, c, theirs);
     suspect->stored = stored;
+    assert(key.ptr && !suspect_find(t, key)); /* (4) */
     pthread_mutex_lock(&c->mutex);
     status = suspects_make(s, t);
     if (status == HF_OK) {
@@ -124,9 +125,11 @@ static void suspect_drop(struct copy_table *t, struct copy_suspect *suspect)
         assert(*at && "a suspect is in the list until it is dropped");
     *at = suspect->next;
     assert(t->suspects_len > 0 && (!suspect->reported || t->conflicts > 0));
+    assert(suspect->stored || t->unstored > 0);
     t->conflicts -= suspect->reported;
     t->unstored -= !suspect->stored;
     t->suspects_len--;
+    assert(t->unstored <= t->suspects_len);
     pthread_mutex_unlock(&c->mutex);
     (void)!hf__copy_item_set(NULL, c, &suspect->key, (struct hf_item){0});
     hf__env_free(&c->env, suspect, sizeof(*suspect));
@@ -139,6 +142,7 @@ void hf__copy_suspects_free(struct copy_table *t)
     for (size_t i = 0; i < COPY_SUSPECT_SLOTS; i++)
         while (t->suspects[i])
             suspect_drop(t, t->suspects[i]);
+    assert(!t->suspects_len && !t->unstored);
     hf__env_free(&t->copy->env, t->suspects, COPY_SUSPECT_SLOTS * sizeof(struct copy_suspect *));
     t->suspects = NULL;
 }
@@ -163,6 +167,7 @@ static enum hf_status suspect_store(struct hf_scope *s, struct copy_table *t,
     if (suspect->stored)
         return HF_OK;
     TRY(hf__copy_conflict_save(s, t, suspect, true));
+    assert(t->unstored > 0 && suspect->stored);
     t->unstored--;
     return HF_OK;
 }
@@ -324,6 +329,7 @@ static enum hf_status record_apply(struct hf_scope *s, struct copy_table *t,
     struct hf_item theirs;
     bool suspect;
 
+    assert(change.key.ptr && (change.old.ptr || change.new.ptr)); /* record_check() */
     if (known) {
         if (known->image == hf__copy_digest(s, t->copy, change.new))
             return suspect_clear(s, t, known);
@@ -355,6 +361,7 @@ static enum hf_status lane_apply(struct lane *lane)
 {
     struct hf_scope *s = lane->s;
 
+    assert(lane->number < lane->of && lane->of <= LANES);
     hf__scope_follow(s, lane->outer);
     hf_scope_count_capacity(s, true);
     hf_scope_sync_later(s, true);
@@ -394,6 +401,7 @@ enum hf_status hf__copy_apply(struct hf_scope *s, struct copy_table *t,
     size_t lanes_len = lanes_for(t, len);
     enum hf_status status = HF_OK;
 
+    assert(lanes_len >= 1 && lanes_len <= LANES);
     *units = 0;
     for (size_t i = 0; i < len; i++)
         TRY(record_check(s, t, &records[i]));

@@ -27,6 +27,7 @@ static enum hf_status fences_set(struct hf_scope *s, struct hf_copy *c)
     for (size_t i = 0; i < c->tables_len; i++) { /* (1) */
         struct copy_table *t = &c->tables[i];
 
+        assert(t->claimed && t->following && t->state >= HF_COPY_COPIED); /* tables_ready() */
         TRY(hf__copy_state_save(s, t, HF_COPY_FENCED));
         TRY(hf_fence_set(s, c->source, t->source, c->o.target_name));
     }
@@ -58,6 +59,7 @@ static enum hf_status cutover_undo(struct hf_scope *s, struct hf_copy *c, enum h
         hf_scope_timeout_ms(own, ROLLBACK_MS);
         back = fences_clear(own, c);
     }
+    assert(status != HF_OK);
     if (back != HF_OK)
         status = hf_scope_fail_because(
             s, status, hf_scope_error(s),
@@ -107,6 +109,8 @@ static enum hf_status changes_end(struct hf_scope *s, struct hf_copy *c,
 
 static enum hf_status cutover_finish(struct hf_scope *s, struct hf_copy *c)
 {
+    for (size_t i = 0; i < c->tables_len; i++)
+        assert(c->tables[i].state >= HF_COPY_FENCED); /* (1) */
     for (size_t i = 0; i < c->tables_len; i++)
         TRY(hf__copy_state_save(s, &c->tables[i], HF_COPY_CUT_OVER));
     for (size_t i = 0; i < c->tables_len; i++)

@@ -98,6 +98,7 @@ static void page_count(struct copy_segment *segment, const struct hf_scan_result
     struct hf_copy *c = segment->table->copy;
 
     pthread_mutex_lock(&c->mutex);
+    assert(!segment->done);
     segment->items += page->items_len;
     segment->bytes += bytes;
     c->progress.items += page->items_len;
@@ -118,6 +119,7 @@ static enum hf_status segment_step(struct hf_scope *s, struct copy_segment *segm
     uint64_t bytes = 0;
     uint32_t wait_ms;
 
+    assert(!segment->done && segment->number < t->segments_len);
     hf_scope_count_capacity(s, true);
     TRY(hf_scan(s, t->copy->source, &request, &page));
     TRY(page_write(s, t, &page));
@@ -160,6 +162,7 @@ static void failure_note(struct scan_thread *thread, enum hf_status status)
     size_t len = thread->segment->table->segments_len;
 
     pthread_mutex_lock(&c->mutex);
+    assert(status != HF_OK);
     c->stop = true;
     if (c->failure == HF_OK) {
         c->failure = status;

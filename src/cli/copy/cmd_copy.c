@@ -337,6 +337,7 @@ static enum hf_status difference_show(struct hf_scope *s, const struct hf_copy_d
                                       void *user)
 {
     static const char *const kinds[] = {"", "missing", "extra", "different"};
+    _Static_assert(ARRAY_LEN(kinds) == HF_COPY_DIFFERENT + 1, "every one has a name");
     struct job *job = user;
     FILE *out = job->c->database->json ? job->c->cli->err : job->c->cli->out;
 

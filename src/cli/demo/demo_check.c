@@ -77,6 +77,7 @@ static bool order_note(struct found *found, struct hf_item item)
         customer.len >= sizeof(found->customers[at].name))
         return false;
     if (at == found->customers_len) {
+        assert(found->customers_len < DEMO_CUSTOMERS);
         memcpy(found->customers[at].name, customer.ptr, customer.len);
         found->customers_len++;
     }

@@ -222,12 +222,14 @@ static enum hf_status line_next(struct hf_scope *s, struct feed *f)
             if (!f->rows_len)
                 return HF_OK;
         }
+        assert(f->row < f->rows_len && f->rows_len <= ROWS_MAX);
         at = f->rows[f->row++];
         if (!is_taken(a, at)) /* since it was read */
             continue;
         hf_scope_reset(f->line_scope);
         hf_scope_timeout_ms(f->line_scope, (uint32_t)a->timeout_ms);
         if (line_make(f, a->order[at], f->items[f->row - 1], &status, &why)) {
+            assert(f->lines_len < a->entries_len);
             f->lines[f->lines_len++] = at;
             return HF_OK;
         }

@@ -119,6 +119,7 @@ static enum hf_status entry_add(struct adopt *a, struct hf_item item, const stru
             hf_scope_copy(a->memory, hf_value_str(hf_item_get(item, HF_STR("created"))));
     if (!entry.id.ptr || (a->sorts && !entry.created.ptr))
         return no_memory(a);
+    assert(a->entries_len < a->entries_cap && entry.stream < a->streams_len);
     a->entries[a->entries_len++] = entry;
     a->streams[entry.stream].events++;
     a->streams[entry.stream].numbered += entry.sequence > 0;

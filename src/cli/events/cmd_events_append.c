@@ -161,6 +161,7 @@ static bool batch_add_event(struct cli *cli, const struct settings *settings, st
             return false;
         batch->events[batch->len++] = events;
     }
+    assert((size_t)(append - batch->appends) < batch->len && append->events_len < events_max);
     batch->events[append - batch->appends][append->events_len++] = *event;
     return true;
 }

@@ -54,6 +54,7 @@ static bool word_add(struct mcp_words *w, const struct mcp_parameter *parameter,
                              : hf_scope_copy(w->s, text);
     if (!word.ptr)
         return words_fail(w, parameter->name, "out of memory");
+    assert(w->len + w->operands_len < WORDS_MAX);
     if (parameter->option)
         w->words[w->len++] = word.ptr;
     else

@@ -124,6 +124,7 @@ static struct hf_str list_cut(struct hf_scope *s, struct hf_str json, uint64_t l
     struct json_text text;
     size_t count = 0;
 
+    assert(len > 0);
     if (!list || list->kind != JSON_ARRAY || list->len <= len)
         return json;
     if (hf__cli_json_text_begin(&text)) {

@@ -249,6 +249,8 @@ static void make_fields(struct cli *cli, const struct hf_once_record *record,
 {
     static const char *const states[] = {"none", "running", "done", "failed"};
 
+    _Static_assert(ARRAY_LEN(states) == HF_ONCE_FAILED + 1, "every state has a name");
+    assert(record->state < ARRAY_LEN(states));
     fields[0] = hf__rows_text("user", record->user);
     fields[1] = hf__rows_text("key", record->key);
     fields[2] = hf__rows_text("state", hf_str_from(states[record->state]));

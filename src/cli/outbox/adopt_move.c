@@ -87,6 +87,7 @@ static enum hf_status tx_build(const struct move *m, struct hf_tx **tx, size_t *
 {
     const struct adopt *a = m->a;
 
+    assert(m->len >= 1 && m->len <= a->batch && !a->marking);
     TRY(hf_tx_new(a->s, a->c->db, tx));
     for (size_t i = 0; i < m->len; i++) {
         struct hf_transact_write action = {.del = hf__adopt_delete(a, &m->events[i])};
@@ -258,6 +259,7 @@ static enum hf_status one_in_tx(struct adopt *a, struct adopt_event *event, enum
 
 static enum hf_status events_emit(const struct adopt *a, const struct hf_event *events, size_t len)
 {
+    assert(a->marking && a->outbox); /* otherwise it is in the transaction that deletes the row */
     begin_time(a);
     return hf_outbox_emit(a->s, a->outbox, events, len, NULL);
 }

@@ -116,6 +116,7 @@ static enum hf_status rows_add(struct adopt *a, const struct adopt_event *event,
     row.key = a->library->keyed ? row.hash : (struct hf_str){0};
     if (!row.order.ptr || !row.hash.ptr || (a->sort.ptr && !row.sort.ptr))
         return no_memory(a);
+    assert(a->rows_len < a->rows_cap);
     a->rows[a->rows_len++] = row;
     return HF_OK;
 }

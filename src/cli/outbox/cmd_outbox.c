@@ -279,6 +279,7 @@ static struct hf_str event_json(struct cli *cli, const struct hf_event *event)
 static void add_event(struct rows *rows, struct cli *cli, const struct hf_outbox_event *stored)
 {
     static const char *const states[] = {"", "pending", "failed", "published"};
+    _Static_assert(ARRAY_LEN(states) == HF_OUTBOX_PUBLISHED + 1, "every one has a name");
     const struct hf_event *event = &stored->event;
     struct rows_field fields[] = {
         hf__rows_text("id", event->id),

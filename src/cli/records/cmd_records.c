@@ -200,6 +200,7 @@ static enum hf_status next_page(struct cli *cli, const struct settings *settings
 static void add_record(struct rows *rows, struct cli *cli, const struct hf_record_info *record)
 {
     static const char *const states[] = {"", "unprocessed", "processed", "failed"};
+    _Static_assert(ARRAY_LEN(states) == HF_RECORD_FAILED + 1, "every one has a name");
     struct rows_field fields[] = {
         hf__rows_text("account", record->account),
         hf__rows_text("run_time", record->run_time),

@@ -101,6 +101,7 @@ bool hf__shell_input_add(struct shell_input *input, struct hf_str line)
         input->ptr = ptr;
         input->cap = cap;
     }
+    assert(input->to + line.len + 1 <= input->cap && input->scanned <= input->to);
     if (line.len)
         memcpy(input->ptr + input->to, line.ptr, line.len);
     input->to += line.len;

@@ -245,6 +245,7 @@ static bool held_add(struct screen *screen, const char *bytes, size_t len)
         screen->held = held;
         screen->held_cap = cap;
     }
+    assert(screen->held_len + len <= screen->held_cap);
     memcpy(screen->held + screen->held_len, bytes, len);
     screen->held_len += len;
     return true;
@@ -301,6 +302,7 @@ static ssize_t errors_write(void *user, const char *bytes, size_t len)
         fwrite(bytes, 1, len, stderr);
         return (ssize_t)len;
     }
+    assert(screen->errors_len <= ERRORS_MAX);
     if (len > ERRORS_MAX - screen->errors_len)
         len = ERRORS_MAX - screen->errors_len;
     if (!screen->errors)

@@ -152,8 +152,10 @@ static void print_time(FILE *out, int64_t us)
 static void print_change(const struct run *run, struct hf_scope *s, const struct hf_change *change)
 {
     static const char *const kinds[] = {"", "INSERT", "MODIFY", "REMOVE"};
+    _Static_assert(ARRAY_LEN(kinds) == HF_CHANGE_REMOVE + 1, "every one has a name");
     FILE *out = run->cli->out;
 
+    assert(change->kind >= HF_CHANGE_INSERT && change->kind <= HF_CHANGE_REMOVE);
     fprintf(out, "{\"kind\":\"%s\"", kinds[change->kind]);
     print_time(out, change->time_us);
     print_item(run, s, "key", change->key);

@@ -119,6 +119,7 @@ static struct attribute_count *attribute_find(struct table_stats *stats, struct 
     }
     if (stats->attributes_len == ATTRIBUTES_MAX || name.len == 0)
         return NULL;
+    assert(stats->attributes_len < ATTRIBUTES_MAX && !slot->name);
     slot->name = malloc(name.len);
     if (!slot->name)
         return NULL;
@@ -184,6 +185,7 @@ static void partition_end(struct table_stats *stats)
         return;
     if (stats->top_len < settings->top)
         stats->top_len++;
+    assert(at < stats->top_len && stats->top_len <= settings->top);
     memmove(&stats->top[at + 1], &stats->top[at],
             (stats->top_len - at - 1) * sizeof(stats->top[0]));
     stats->top[at] = stats->present;

@@ -167,6 +167,7 @@ static enum hf_status outboxes_read(struct top *top, struct hf_scope *s, struct 
         struct hf_outbox_stats stats;
 
         TRY(hf_outbox_stats(s, top->outboxes[i], OUTBOX_READ_MAX, &stats));
+        assert(sample->outboxes_len < TOP_OUTBOXES_MAX);
         sample->outboxes[sample->outboxes_len++] =
             (struct top_outbox){.name = names->values[i],
                                 .waiting = stats.pending,

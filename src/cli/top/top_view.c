@@ -64,6 +64,7 @@ static void op_view_make(struct top_view *view, const struct top_sample *before,
     struct top_times grown;
     uint64_t errors;
 
+    assert(view->ops_len < TOP_OPS_MAX && view->seconds > 0);
     old = old ? old : &none;
     times_grown(&old->times, &now->times, &grown);
     errors = counter_grown(old->client_errors, now->client_errors) +
@@ -90,6 +91,7 @@ static void table_view_make(struct top_view *view, const struct top_sample *befo
     for (size_t i = 0; i < before->tables_len; i++)
         if (hf_str_equal(before->tables[i].name, now->name))
             old = before->tables[i];
+    assert(view->tables_len < TOP_TABLES_MAX && view->seconds > 0);
     view->tables[view->tables_len++] = (struct top_table_view){
         .name = now->name,
         .reads = (double)counter_grown(old.reads, now->reads) / view->seconds,
