@@ -334,7 +334,7 @@ export async function editItem(ctx, table, item, { isNew = false, edited = false
     function conflict(theirs, mine) {
         theirs = bare(theirs);
         if (!theirs) {
-            fill(note, 'Somebody deleted this item meanwhile. Nothing was saved. Duplicate makes it anew.');
+            fill(note, 'Somebody deleted this item meanwhile. Nothing was saved. To create it again, use Duplicate.');
             edit(mine);
             return;
         }

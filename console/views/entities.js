@@ -126,7 +126,7 @@ export default {
         const start = () => load(place, async () => {
             await sample(false);
             if (!items.length)
-                return empty('No items yet', 'Kinds are told from the items that are there.', h('a.button', { href: href('/tables', name, 'items') }, 'Items'));
+                return empty('No items yet', 'The kind of a table is recognised by its items.', h('a.button', { href: href('/tables', name, 'items') }, 'Items'));
             draw();
         }, { signal: ctx.signal });
         add(root, place);

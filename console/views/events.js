@@ -191,7 +191,7 @@ function subscriptions(body, table) {
     }, ({ list, newest }) => {
         /* A checkpoint of a subscription to one stream is a version, and has no time. */
         const lag = (s) => (/^\d{16}$/.test(s.checkpoint || '') ? null : s.checkpoint ? Math.max(0, newest - positionMs(s.checkpoint)) : newest ? Infinity : 0);
-        const rebuild = (s) => ask(`Rebuild ${s.name}`, { text: 'Whoever runs it forgets its checkpoint and its parked events, resets what it has built, and handles all events again from the first.', typed: s.name, verb: 'Rebuild', run: async () => {
+        const rebuild = (s) => ask(`Rebuild ${s.name}`, { text: 'The process that runs it forgets its checkpoint and its parked events, resets what it has built, and handles all events again from the first one.', typed: s.name, verb: 'Rebuild', run: async () => {
             await method('events.rebuild', { table, name: s.name });
             toast(`${s.name} is rebuilt by the process that runs it.`, 'good');
             view.refresh();

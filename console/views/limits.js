@@ -72,7 +72,7 @@ export default {
                     toast('Refunded: it does not count.', 'good');
                     view.refresh();
                 } }].filter(Boolean), body: [verdict(v), h('p.muted', v.allowed ? 'It was counted. It can be refunded once, as long as its window lasts.' : 'Nothing was counted.')] });
-            }, 'As a program would that asks with this rule.');
+            }, 'As a program with this rule would ask.');
             const reset = (l) => ask(`Reset ${l.name}`, { text: 'What was counted is forgotten, lockouts too.', typed: l.name, verb: 'Reset', run: async () => {
                 await method('limit.clear', { table, name: l.name });
                 toast(`${l.name} is reset.`, 'good');

@@ -171,7 +171,7 @@ export function emitForm(table, like, { title = 'Emit an event', text, verb = 'E
             if (problem.code !== 'HF_DUPLICATE' || !unknown.size)
                 throw problem;
             if (unknown.size > 1 || !unknown.has(mine))
-                throw new Error('An earlier try has emitted it already, with what was in this form then. Look at the events that wait; nothing more was sent.');
+                throw new Error('An earlier try has already emitted it, as the form was then. Nothing more was sent; look at the waiting events.');
             return { ids: [id] };
         }
     }
@@ -232,7 +232,7 @@ function show(body, table, tab, query) {
         const box = h('div.view');
         fill(body, filters('/outbox', table, [['type', 'Type (order.*)', query.type], ['key', 'Key', query.key], ['tenant', 'Tenant', query.tenant]], { tab }), box);
         return paged(box, table, 'outbox.pending', part, [...eventColumns, { label: 'State', cell: stateOf }, { label: 'Bucket', num: true, cell: (e) => String(e.bucket ?? '') }],
-            nothing('Nothing waits', query.type || query.key || query.tenant ? 'No event that waits is like that.' : 'All events are delivered.', `holdfast outbox emit test.ping '{}'${tableFlag(table)}`),
+            nothing('Nothing waits', query.type || query.key || query.tenant ? 'No waiting event matches.' : 'All events are delivered.', `holdfast outbox emit test.ping '{}'${tableFlag(table)}`),
             { actions: (e) => writes('Discard', () => ask('Discard an event that waits', { text: 'It is deleted and never delivered.', danger: true, verb: 'Discard', typed: e.type,
                 run: () => method('outbox.discard', { table, ids: [e.ref || e.id] }) }), { small: true, danger: true }) });
     }
@@ -242,7 +242,7 @@ function show(body, table, tab, query) {
         return paged(box, table, 'outbox.history', { type: query.type, key: query.key }, [...eventColumns,
             { label: 'Delivered', cell: (e) => timeNode(ms(e.ended_us), { withMs: true }) }, { label: 'Took', num: true, cell: (e) => durationText(ms(e.ended_us) - ms(e.time_us)) },
             { label: 'Attempts', num: true, cell: (e) => count(Number(e.attempts || 0) + 1) }],
-        nothing('No history', 'Delivered events leave the table unless the relay keeps a history:', `holdfast relay --to stdout: --history 7d${tableFlag(table)}`),
+        nothing('No history', 'Delivered events are deleted from the table unless the outbox keeps a history:', `holdfast relay --to stdout: --history 7d${tableFlag(table)}`),
         { head: (page) => h('p', writes('Deliver again…', () => replay(table, query), { focus: 'replay' }), ' ', h('span.muted', `all of the history${partText(query)}, with their ids`)) });
     }
     return backlog(body, table);

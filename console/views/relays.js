@@ -86,7 +86,7 @@ export function relays(body, table) {
                 { label: 'Lag', num: true, cell: (r) => { const lag = lagOf(owned.get(r.id)); return lag ? durationText(lag) : 'none'; } },
                 { label: 'Delivers', cell: (r) => (r.only ? `only ${r.only}` : 'all') },
                 { label: 'Lease', num: true, cell: (r) => durationText(Number(r.lease_ms || 0)) }], live, { caption: 'Relays' }))
-                : nothing('No relay works on this outbox', counts.mode === 'competing' ? 'Its events are claimed one by one; workers that claim leave no item.' : 'Events wait until one does. For example:', `holdfast relay --to stdout:${tableFlag(table)}`),
+                : nothing('No relay works on this outbox', counts.mode === 'competing' ? 'Its events are claimed one by one, and workers that claim events are not listed.' : 'Events wait until one does. For example:', `holdfast relay --to stdout:${tableFlag(table)}`),
             panel('Who owns which bucket', h('ol.bucket-map', Array.from({ length: Math.min(counts.all, 256) }, (_, n) => {
                 const row = buckets.find((b) => b.bucket === n), at = live.findIndex((r) => r.id === row?.relay), owner = live[at];
                 return h('li', { class: at < 0 ? 'free' : `c${at % 6}`, title: `bucket ${n}: ${owner ? owner.owner || owner.id : 'nobody'}${row?.fence ? `, fence ${row.fence}` : ''}` }, h('span', n),

@@ -72,7 +72,7 @@ export default {
                     !ttl.problem && h('div.actions', ttlOn === 'ENABLED' ? writeButton('Turn off', act(() => ctx.db('UpdateTimeToLive', { TableName: name, TimeToLiveSpecification: { Enabled: false, AttributeName: ttl.TimeToLiveDescription.AttributeName } }), 'Items expire no longer.')) : writeButton('Turn on…', ttlDialog))),
                 panel('Tags', tags.problem ? h('p.muted', tags.problem.message) : tags.Tags?.length ? plain(['Name', 'Value', ''], tags.Tags.map((tag) => [h('code', tag.Key), tag.Value, writeButton('Remove', act(() => ctx.db('UntagResource', { ResourceArn: arn, TagKeys: [tag.Key] })), { class: 'small' })])) : h('p.muted', 'None.'),
                     !tags.problem && h('div.actions', writeButton('Add tag…', () => tagDialog(arn)))),
-                panel('Policy', policy.problem && policy.problem.code !== 'PolicyNotFoundException' ? h('p.muted', policy.problem.message) : policy.Policy ? h('div.code', h('pre', { tabindex: '0' }, pretty(policy.Policy))) : h('p.muted', 'None: who has a key may use the table.'),
+                panel('Policy', policy.problem && policy.problem.code !== 'PolicyNotFoundException' ? h('p.muted', policy.problem.message) : policy.Policy ? h('div.code', h('pre', { tabindex: '0' }, pretty(policy.Policy))) : h('p.muted', 'None: everybody who has a key may use the table.'),
                     h('div.actions', writeButton(policy.Policy ? 'Edit…' : 'Add…', () => policyDialog(arn, policy)), policy.Policy && writeButton('Delete', act(() => ctx.db('DeleteResourcePolicy', { ResourceArn: arn, ExpectedRevisionId: policy.RevisionId }), 'The policy is deleted.'), { class: 'danger' })))),
             panel('Backups', backups.problem ? h('p.muted', backups.problem.message) : backups.BackupSummaries.length ? h('p', `${count(backups.BackupSummaries.length)}, the latest `, timeNode(backups.BackupSummaries.at(-1).BackupCreationDateTime * 1000, { relative: true }), '. ', h('a', { href: href('/backups', { table: name }) }, 'Time line and restore')) : h('p.muted', 'None.'),
                 h('div.actions', writeButton('Back up now…', () => createBackup(ctx, name, reload)))),
@@ -129,7 +129,7 @@ export default {
             } }] });
         }
         async function dropIndex(index) {
-            if (await confirm({ title: 'Delete this index?', text: 'Queries of it fail from then on. The items of the table stay.', typed: index, run: () => ctx.db('UpdateTable', { TableName: name, GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: index } }] }) }))
+            if (await confirm({ title: 'Delete this index?', text: 'Queries of the index fail from then on. The items of the table stay.', typed: index, run: () => ctx.db('UpdateTable', { TableName: name, GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: index } }] }) }))
                 reload();
         }
         async function drop() {

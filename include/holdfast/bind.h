@@ -17,13 +17,13 @@
  *     hf_bind_free(answer);
  *     hf_bind_close(bind);
  *
- * Methods with a point in their name, such as "lock.list", are those of the patterns;
+ * Methods with a dot in their name, such as "lock.list", are those of the patterns;
  * "bind.methods" lists them, with their arguments and results, so that code and types can be
  * generated from it. All other names are operations of DynamoDB, such as "PutItem", and take and
  * give DynamoDB's own JSON.
  *
- * Arguments are one JSON object; a member that no method knows is refused by name, and null is as
- * if the member were left out. Every method, and every operation beside its own members, takes
+ * Arguments are one JSON object; an unknown member is an error that names it, and null means the
+ * same as leaving the member out. Every method, and every operation beside its own members, takes
  * `deadline_ms`, after which the call ends with HF_TIMEOUT, and `cancel`, a number that
  * hf_bind_cancel() takes. In JSON
  *
@@ -98,7 +98,8 @@ HF_API HF_NODISCARD enum hf_status hf_bind_open(struct hf_scope *s, struct hf_db
 
 /*
  * End all sessions and close all that was opened. Calls that wait for a delivery end with
- * HF_STOPPED, other calls are canceled and waited for; no call may begin any more. NULL is accepted.
+ * HF_STOPPED; other calls are canceled, and this waits for them. Begin no call after it. NULL is
+ * accepted.
  * Blocks.
  */
 HF_API void hf_bind_close(struct hf_bind *bind);
@@ -121,8 +122,8 @@ HF_API HF_NODISCARD enum hf_status hf_bind_call(struct hf_scope *s, struct hf_bi
 
 /*
  * Call a method without a scope. Returns the status, 0 for success; *answer is the result, or the
- * error, as JSON with a NUL behind it, *answer_len its bytes. It is the caller's, who gives it to
- * hf_bind_free(); NULL where there was no memory. Any thread, and any number at once. Blocks.
+ * error, as JSON with a NUL behind it, *answer_len its bytes. Free it with hf_bind_free(). It is NULL
+ * only if there was no memory. Any number of threads may call it at once. Blocks.
  */
 HF_API int hf_bind_request(struct hf_bind *bind, const char *method, size_t method_len,
                            const char *json, size_t json_len, char **answer, size_t *answer_len);

@@ -1,6 +1,6 @@
 /*
  * Copies of tables from one database to another, of any two kinds: their definitions, their items,
- * then the changes that are made meanwhile, a comparison, and the end, at which writers move.
+ * then the changes that are made meanwhile, a comparison, and the cutover, at which writers move.
  *
  *     struct hf_copy *copy;
  *     struct hf_copy_options *options = HF_OPTIONS(hf_copy_options, .follow = true);
@@ -13,15 +13,15 @@
  *         return complain(hf_scope_error_text(s));
  *     hf_copy_close(copy);
  *
- * Where a copy is, is kept in a table of the target ("holdfast.copy"): after a crash call the same
- * again, and it goes on. Nothing is added to the items.
+ * The progress of a copy is stored in a table of the target ("holdfast.copy"): after a crash make the
+ * same calls again, and the copy goes on. Nothing is added to the items.
  *
  * hf_copy_follow() applies the source's streams in their order. What somebody else has written to
  * the target is reported by on_conflict and stays: it is never overwritten. A stream keeps changes
  * for 24 hours: a table whose changes were removed before they were read is copied again.
  *
- * One copy of a table runs at a time: who opens it again takes it over, and the former one ends with
- * HF_LOST. docs/copying.md has all of it.
+ * One copy of a table runs at a time: a process that opens it again takes it over, and the former
+ * one ends with HF_LOST. docs/copying.md has all of it.
  */
 #ifndef HOLDFAST_COPY_H
 #define HOLDFAST_COPY_H
@@ -48,21 +48,21 @@ struct hf_copy_name {
 enum { HF_COPY_SEGMENTS_MAX = 64 };
 
 /*
- * Something that people want to know, as a sentence: a stream that was switched on, a table that is
- * copied again. On a thread of the copy.
+ * A sentence about what the copy does, for a log: a stream was switched on, a table is copied again.
+ * Called on a thread of the copy.
  */
 typedef void hf_copy_note_fn(struct hf_str table, struct hf_str text, void *user);
 
 /*
- * An item of the target is neither as the source had it nor as the copy wrote it: somebody else has
- * written it. It stays. `theirs` is absent if it was removed. On a thread of the copy.
+ * Somebody else has written an item of the target since it was copied. It stays as it is. `theirs` is
+ * absent if it was removed. Called on a thread of the copy.
  */
 typedef void hf_copy_conflict_fn(struct hf_str table, struct hf_item key, struct hf_item theirs,
                                  void *user);
 
 struct hf_copy_options {
     size_t size;                 /* set by HF_OPTIONS() */
-    const struct hf_str *tables; /* of the source; default: all but holdfast's own of copies */
+    const struct hf_str *tables; /* of the source; default: all but those of copies and fences */
     size_t tables_len;
     const struct hf_copy_name *names; /* tables that get another name */
     size_t names_len;
@@ -130,7 +130,8 @@ HF_API HF_NODISCARD enum hf_status hf_copy_tables(struct hf_scope *s, struct hf_
                                                   const struct hf_copy_table **tables, size_t *len);
 
 /*
- * Make the tables and copy all items. Goes on where it was; returns at once when all is copied.
+ * Create the tables and copy all items. Continues where it was interrupted; returns at once when all
+ * is copied.
  *
  * HF_LOST      the copy was opened again elsewhere, and goes on there
  * HF_CANCELED, HF_TIMEOUT  call it again
@@ -141,8 +142,9 @@ HF_API HF_NODISCARD enum hf_status hf_copy_tables(struct hf_scope *s, struct hf_
 HF_API HF_NODISCARD enum hf_status hf_copy_run(struct hf_scope *s, struct hf_copy *copy);
 
 /*
- * Apply changes until the scope is canceled or its deadline comes, or, with until_caught_up, until
- * those are applied that were made before the call. Tables whose changes were removed before they were read are copied again.
+ * Apply changes until the scope is canceled or its deadline comes; with until_caught_up, until all are
+ * applied that were made before the call. Tables whose changes were removed before they were read
+ * are copied again.
  *
  * HF_INVALID  the copy was made without `follow`, or hf_copy_run() is not done
  * HF_LOST, HF_CANCELED, HF_TIMEOUT and what the operations fail with, as above.
@@ -155,8 +157,8 @@ HF_API HF_NODISCARD enum hf_status hf_copy_follow(struct hf_scope *s, struct hf_
 /* ---- comparing ------------------------------------------------------------------------------ */
 
 enum hf_copy_difference_kind {
-    HF_COPY_MISSING = 1, /* in the target */
-    HF_COPY_EXTRA,       /* in the target */
+    HF_COPY_MISSING = 1, /* not in the target */
+    HF_COPY_EXTRA,       /* only in the target */
     HF_COPY_DIFFERENT
 };
 
@@ -180,7 +182,7 @@ struct hf_copy_result {
     uint64_t missing;
     uint64_t extra;
     uint64_t different;
-    uint64_t moving;    /* items that writers changed whenever they were looked at */
+    uint64_t moving;    /* items that writers changed between any two looks at them */
     uint64_t conflicts; /* items that somebody else has written to the target */
     uint64_t changes;   /* applied by this copy */
     uint64_t reserved[4];
@@ -201,14 +203,14 @@ HF_API HF_NODISCARD enum hf_status hf_copy_verify(struct hf_scope *s, struct hf_
                                                   hf_copy_difference_fn *difference, void *user,
                                                   struct hf_copy_result *result);
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- cutover -------------------------------------------------------------------------------- */
 
 struct hf_copy_cutover_options {
     size_t size;        /* set by HF_OPTIONS() */
-    uint32_t settle_ms; /* how long after the fence writers may not know of it; default 3000. 0 is
-                           the default, 1 is right for a source that is a directory or `holdfast
-                           serve`, which know at once */
-    uint32_t wait_ms;   /* how long all of it may take before it is taken back; default 600000 */
+    uint32_t settle_ms; /* how long to wait until all writers know of the fence; default 3000. 1 is
+                           enough for a source that is a directory or `holdfast serve`, which know
+                           at once */
+    uint32_t wait_ms;   /* how long it may take before it is undone; default 600000 */
     bool unverified;    /* do not compare */
     hf_copy_difference_fn *difference; /* default: only counted */
     void *user;                        /* handed to it */
@@ -221,7 +223,7 @@ struct hf_copy_cutover_options {
  *
  * HF_INVALID    the copy was made without `follow`; it has conflicts
  * HF_CONDITION  the databases differ, as *result says
- * HF_TIMEOUT    wait_ms were over
+ * HF_TIMEOUT    it took longer than wait_ms
  *
  * Blocks.
  */
@@ -230,12 +232,12 @@ HF_API HF_NODISCARD enum hf_status hf_copy_cutover(struct hf_scope *s, struct hf
                                                    struct hf_copy_result *result);
 
 /*
- * Take a cutover back: the source can be written again. What was written to the target since is not
+ * Undo a cutover: the source can be written again. What was written to the target since is not
  * copied back. Works on a copy whose fence was set by another process, which has ended.
  */
 HF_API HF_NODISCARD enum hf_status hf_copy_abort(struct hf_scope *s, struct hf_copy *copy);
 
-/* ---- how far it is -------------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------- */
 
 struct hf_copy_progress {
     uint64_t tables;
@@ -252,7 +254,7 @@ struct hf_copy_progress {
     bool caught_up;
     bool comparing;
     uint64_t compared; /* items read for the comparison, of both */
-    char table[256];   /* that it works on; ends with a NUL */
+    char table[256];   /* the table that is being copied; ends with a NUL */
     uint64_t reserved[4];
 };
 

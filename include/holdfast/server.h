@@ -1,12 +1,12 @@
 /*
- * A server in your program: the database that it has open, for every SDK, for the holdfast command
- * and for a browser. Link libholdfast-server.
+ * A server in your program: every SDK, the holdfast command and a browser can use the database that
+ * it has open. Link libholdfast-server.
  *
  *     struct hf_server *server;
  *     if (hf_server_open(s, db, NULL, &server) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *     printf("look at it: %s/console/\n", hf_server_url(server).ptr);
- *     ...                                  // the program goes on; calls of others come beside its own
+ *     ...                                  // the program goes on using the database itself
  *     hf_server_close(server);             // before the database
  *
  * The server has threads of its own. It listens on this machine only, unless there are keys.
@@ -48,12 +48,12 @@ struct hf_server_options {
     size_t keys_len;
     struct hf_str region; /* that the console shows and signs for; default us-east-1 */
     struct hf_str name;   /* what the console calls the database; default: its directory */
-    uint32_t threads;     /* that serve requests; default 1. Others do what takes long. */
-    uint32_t stop_ms;     /* for requests under way when it stops; default 5000 */
+    uint32_t threads;     /* event loops; default 1. Long requests have worker threads of their own */
+    uint32_t stop_ms;     /* time limit for requests under way when it stops; default 5000 */
 };
 
 /*
- * Serve `db`, which has to stay open until hf_server_close(). Requests are taken when this returns.
+ * Serve `db`, which has to stay open until hf_server_close(). When this returns, requests are accepted.
  * On failure *server is NULL.
  *
  * HF_INVALID  the database is NULL; host and socket are both given; the address can be reached from
@@ -74,8 +74,8 @@ HF_API uint16_t hf_server_port(const struct hf_server *server);
  * Until hf_server_close(). Since 0.1. */
 HF_API struct hf_str hf_server_url(const struct hf_server *server);
 
-/* Begin to stop: no connection is taken any more, requests under way finish. Does not wait. Any thread, any
- * number of times. Since 0.1. */
+/* Begin to stop: new connections are refused, requests under way finish. Does not wait. Any thread,
+ * any number of times. Since 0.1. */
 HF_API void hf_server_stop(struct hf_server *server);
 
 /* Stop, wait for the end and free it. The database stays open. NULL is accepted. Blocks, for stop_ms

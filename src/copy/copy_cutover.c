@@ -63,8 +63,8 @@ static enum hf_status cutover_undo(struct hf_scope *s, struct hf_copy *c, enum h
     if (back != HF_OK)
         status = hf_scope_fail_because(
             s, status, hf_scope_error(s),
-            "%s; and the fences could not be taken away, so the source cannot be written: take the "
-            "cutover back (abort)",
+            "%s; the fences could not be removed, so the source cannot be written: undo the "
+            "cutover (abort)",
             hf_scope_copy(s, hf_str_from(hf_scope_error_text(s))).ptr);
     hf_scope_free(own);
     return status;

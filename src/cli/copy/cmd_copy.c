@@ -52,18 +52,17 @@ struct settings {
 
 #define COPY_SPEED                                                                                 \
     OPT_NUMBER("segments", segments, 1, HF_COPY_SEGMENTS_MAX,                                      \
-               "Read a table in so many segments at the same time.", .fallback = "4",              \
+               "Number of segments of a table that are read at once.", .fallback = "4",            \
                .heading = "Speed"),                                                                \
         OPT_NUMBER("max-items", items_per_s, 1, UINT32_MAX,                                        \
-                   "Copy at most so many items a second."),                                        \
+                   "Largest number of items per second."),                                         \
         OPT_NUMBER("max-units", units_per_s, 1, UINT32_MAX,                                        \
-                   "Consume at most so many read units of SRC, and so many write units of DST, a " \
-                   "second.")
+                   "Largest number of read units of SRC, and of write units of DST, per second.")
 
 #define COPY_OUTPUT                                                                                \
     DATABASE_JSON(struct settings), DATABASE_QUIET(struct settings),                               \
         OPT_FLAG("progress", progress,                                                             \
-                 "Print progress on standard error, a line a second, also if it is no terminal."), \
+                 "Print progress to standard error every second, even if it is not a terminal."),  \
         OPT_TIME("timeout", database.timeout_ms, 1, DATABASE_TIMEOUT_MAX_MS,                       \
                  "Time limit for opening the databases; then the exit code is 7.",                 \
                  .fallback = "30s")
@@ -71,18 +70,17 @@ struct settings {
 static const struct option_spec copy_specs[] = {
     COPY_TABLES,
     OPT_FLAG("follow", follow,
-             "Then apply the changes that are made to SRC, until a signal comes. A table without a "
-             "stream gets one.",
+             "Go on applying the changes that are made to SRC, until a signal. Tables without "
+             "a stream get one.",
              .letter = 'f'),
     OPT_FLAG("until-caught-up", until_caught_up,
-             "With --follow: end when the changes are applied that were made so far."),
-    OPT_FLAG("verify", verify, "Then compare all items, and name every difference."),
-    OPT_FLAG("verify-only", verify_only, "Copy nothing: compare."),
+             "With --follow: end when all changes made so far are applied."),
+    OPT_FLAG("verify", verify, "Compare all items afterwards, and print each one that differs."),
+    OPT_FLAG("verify-only", verify_only, "Only compare."),
     OPT_FLAG("overwrite", overwrite,
-             "Accept tables of DST that have items: items with the same key are replaced, others "
-             "stay."),
-    OPT_FLAG("restart", restart,
-             "Begin again: what this copy has written is removed from DST first."),
+             "Accept tables of DST that have items: those with the same key are replaced, the "
+             "others stay."),
+    OPT_FLAG("restart", restart, "Begin again: first remove from DST what this copy has written."),
     OPT_FLAG("eventual", eventual,
              "Read with eventually consistent reads, at half the price; not with --follow."),
     OPT_FLAG("dry-run", dry_run, "Copy nothing: print what would be copied.", .letter = 'n'),
@@ -92,19 +90,19 @@ static const struct option_spec copy_specs[] = {
 
 static const struct option_example copy_examples[] = {
     {"holdfast copy embedded:shop.db http://127.0.0.1:8000",
-     "All tables of a directory to a server; again after an interruption."},
+     "Copy all tables of a directory to a server. After an interruption, run it again."},
     {"holdfast copy embedded:shop.db dynamodb://eu-central-1 --dry-run",
      "What would be copied, and how much it is."},
     {"holdfast copy http://127.0.0.1:8000 dynamodb://eu-central-1 --follow --max-units 500",
      "Copy while programs go on writing, and follow their changes until 'holdfast cutover'."},
     {"holdfast copy @live @test --tables orders --map orders=orders-test --verify",
-     "One table under another name, and proof that it is complete."},
+     "Copy one table to another name, and compare."},
 };
 
-#define COPY_NOTES                                                                                   \
-    "How far a copy is, is kept in the table holdfast.copy of DST. After a crash run the same "      \
-    "command again.\n\nExit codes: 1 there are differences, or it failed; 2 a table of DST differs " \
-    "or has items. For others see holdfast(1)."
+#define COPY_NOTES                                                                                 \
+    "The progress of a copy is stored in the table holdfast.copy of DST. After a crash run the "   \
+    "same command again.\n\nExit codes: 1 there are differences, or it failed; 2 a table of DST "  \
+    "differs or has items. For others see holdfast(1)."
 
 const struct options_table hf__copy_options = {
     .name = "copy",
@@ -120,24 +118,23 @@ const struct options_table hf__copy_options = {
 static const struct option_spec cutover_specs[] = {
     COPY_TABLES,
     OPT_FLAG("abort", abort,
-             "Take a cutover back: SRC can be written again. What was written to DST since is not "
-             "copied back."),
+             "Undo a cutover: SRC can be written again. What was written to DST since then is "
+             "not copied back."),
     OPT_TIME("settle", settle_ms, 1, OPTION_DAY_MS,
-             "How long writers may not know of the fence: more than twice the check_ms of programs "
-             "that use hf_fenced_open(). 1ms is enough where SRC is a directory or a holdfast "
-             "server, which knows at once.",
+             "How long to wait until all writers know of the fence: more than twice the "
+             "check_ms of programs that use hf_fenced_open(). 1ms is enough if SRC is a "
+             "directory or a holdfast server, which know at once.",
              .fallback = "3s"),
     OPT_TIME("wait", wait_ms, 1, OPTION_DAY_MS,
-             "Take it back if it takes longer, as SRC cannot be written meanwhile.",
-             .fallback = "10m"),
-    OPT_FLAG("no-verify", no_verify, "Do not compare."),
+             "Undo it if it takes longer, as SRC cannot be written meanwhile.", .fallback = "10m"),
+    OPT_FLAG("no-verify", no_verify, "Do not compare the items."),
     COPY_SPEED,
     COPY_OUTPUT,
 };
 
 static const struct option_example cutover_examples[] = {
     {"holdfast cutover http://127.0.0.1:8000 dynamodb://eu-central-1",
-     "The end of a copy with --follow, which has to be stopped first."},
+     "Finish a copy with --follow, after you have stopped that."},
     {"holdfast cutover http://127.0.0.1:8000 dynamodb://eu-central-1 --abort",
      "Let SRC be written again."},
 };
@@ -145,15 +142,16 @@ static const struct option_example cutover_examples[] = {
 const struct options_table hf__cutover_options = {
     .name = "cutover",
     .operands = "SRC DST",
-    .about =
-        "Let DST take over from SRC, at the end of 'holdfast copy --follow': fence the writers of "
-        "SRC, apply the changes that are left, compare all items, switch expiry on in DST. If "
-        "anything fails, SRC can be written again.",
+    .about = "Let DST take over from SRC, at the end of 'holdfast copy --follow': fence the "
+             "tables of SRC, apply the remaining changes, compare all items, and enable expiry "
+             "in DST. If "
+             "anything fails, SRC can be written again.",
     COMMAND_SPECS(cutover),
     .notes =
         "A holdfast server refuses writes to a fenced table. So does a directory, to every program "
-        "that opens it, and so do programs that use hf_fenced_open(). Other programs have to be stopped before: the fence is an item of the "
-        "table holdfast.fence, which they do not know.\n\nExit codes: 1 they differ, or it failed; 2 "
+        "that opens it, and so do programs that use hf_fenced_open(). Stop all other "
+        "programs first: the fence is an item of the table holdfast.fence, which they do "
+        "not know.\n\nExit codes: 1 they differ, or it failed; 2 "
         "the tables are not ready. For others see holdfast(1).",
 };
 

@@ -29,13 +29,13 @@ static const struct option_spec specs[] = {
                .fallback = "schemeless", .heading = "Their table"),
     FOREIGN_TABLE_DB,
     OPT_TEXT("objects", "URL", objects,
-             "Where the payloads are that it has stored in S3: s3://BUCKET, or a folder with a "
+             "Where the library has stored large payloads: s3://BUCKET, or a folder with a "
              "copy of the bucket, as 'aws s3 sync' makes it."),
     OPT_FLAG("renumber", renumber,
-             "Give new versions to all events, in their order. Needed for streams whose sequences "
-             "have gaps, or began when there were events already.",
+             "Give all events new versions, in their order. Needed for streams whose sequences "
+             "have gaps, or whose first events have none.",
              .heading = "Work"),
-    OPT_FLAG("dry-run", dry_run, "Import nothing, create nothing: read all events, and count."),
+    OPT_FLAG("dry-run", dry_run, "Read and count all events: nothing is imported or created."),
     EVENTS_SPECS(struct settings),
     DATABASE_ONE(struct settings),
 };
@@ -55,12 +55,11 @@ static const struct option_example examples[] = {
 const struct options_table hf__events_adopt_options = {
     .name = "events adopt",
     .operands = "TABLE",
-    .about =
-        "Import the events of another library's table into an event store: the same streams, "
-        "versions, ids, times, causations and correlations. TABLE is not changed. Prints how many "
-        "events and streams it has, how many events were imported, existed before, and were left, "
-        "and how many streams were verified: after the import the last version of each is "
-        "compared with its number of events in TABLE.",
+    .about = "Import the events of another library's table into an event store: the same streams, "
+             "versions, ids, times, causations and correlations. TABLE is not changed. Prints "
+             "how many events and streams TABLE has, how many events were imported, existed "
+             "before or were left out, and how many streams were verified: after the import, "
+             "the last version of each stream is compared with its number of events in TABLE.",
     COMMAND_TABLE(specs, examples),
     .notes =
         "After an interruption, run it again; also to import what was appended since. It keeps "

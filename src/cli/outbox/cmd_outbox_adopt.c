@@ -40,31 +40,32 @@ static const struct option_spec specs[] = {
                .heading = "Their table"),
     FOREIGN_TABLE_DB,
     OPT_FLAG("failed", failed,
-             "Move events that failed there too often as well: they are delivered again."),
+             "Also move events that have failed too often: they are delivered again."),
     OPT_TIME("lease", lease_ms, 1, OPTION_DAY_MS,
              "With --from excalibur and excalibur-data: how long a claim lasts there "
              "(LeaseTimeoutSeconds). Claims of outbox-event-bus say when they end.",
              .fallback = "2m"),
     OPT_TIME("grace", grace_ms, 0, OPTION_DAY_MS,
-             "How long after its end a claim is still respected: for handlers that take longer, "
-             "and for clocks that differ.",
+             "How much longer claims are respected than they last: for slow handlers, and for "
+             "clocks that differ.",
              .fallback = "1m"),
-    OPT_FLAG("dry-run", dry_run, "Move nothing, create nothing: count.", .heading = "Work"),
+    OPT_FLAG("dry-run", dry_run, "Only count: nothing is moved or created.", .heading = "Work"),
     OPT_FLAG("follow", follow,
-             "Go on until a signal, and move what comes: for programs that still use the library."),
+             "Go on until a signal, and move new events: while programs still use the library."),
     OPT_TIME("poll", poll_ms, 100, OPTION_DAY_MS,
-             "With --follow: how long to wait before the table is read again.", .fallback = "10s"),
+             "With --follow: time between two reads of the table.", .fallback = "10s"),
     OPT_NUMBER("batch", batch, 1, BATCH_MAX, "Number of events per transaction.", .fallback = "25"),
     OUTBOX_TABLE_MADE(struct settings),
     DATABASE_ONE(struct settings),
 };
 
 static const struct option_example examples[] = {
-    {"holdfast outbox adopt events --from outbox-event-bus --dry-run", "What there is to move."},
+    {"holdfast outbox adopt events --from outbox-event-bus --dry-run",
+     "Count the events that would be moved."},
     {"holdfast outbox adopt events --from outbox-event-bus",
-     "Move the events that wait in the table \"events\" into the outbox \"outbox\"."},
+     "Move the pending events of the table \"events\" into the outbox \"outbox\"."},
     {"holdfast outbox adopt outbox --from excalibur --table events-outbox --follow",
-     "While old programs still write."},
+     "Go on moving while old programs still write."},
     {"holdfast outbox adopt events --from outbox-event-bus --from-db dynamodb://eu-west-1 --db "
      "http://127.0.0.1:8000",
      "From one database into another."},
@@ -73,18 +74,19 @@ static const struct option_example examples[] = {
 const struct options_table hf__outbox_adopt_options = {
     .name = "outbox adopt",
     .operands = "TABLE",
-    .about =
-        "Move the events that wait in the table of another library into an outbox, with their ids, "
-        "times and headers, in the order of that library. An event is moved once, whatever "
-        "interrupts the command. Programs of the library may run meanwhile: what they have claimed "
-        "is left to them. Prints how many were moved, were duplicates (their ids had been emitted "
-        "before), and stayed: delivered, failed, claimed, behind a claimed event of the same "
-        "key, unreadable.",
+    .about = "Move the pending events of another library's table into an outbox, with their "
+             "ids, times and headers, in the order of that library. An event is moved once, "
+             "whatever interrupts the command. Programs of the library may go on running: "
+             "events that they have claimed are left to them. Prints how many events were "
+             "moved, how many were duplicates (their ids had been emitted before), and how "
+             "many stayed: delivered, failed, claimed, behind a claimed event of the same key, "
+             "unreadable.",
     COMMAND_TABLE(specs, examples),
     .notes =
         "After an interruption, run it again: within seven days if TABLE is in another database. "
-        "Rows that are being moved between databases have a mark, and programs of the library do "
-        "not see them. Unreadable rows are reported and stay as they are; the exit code is 1 then.",
+        "Rows that are being moved between databases are marked, and programs of the "
+        "library do not see them. Unreadable rows are reported and stay as they are; then "
+        "the exit code is 1.",
 };
 
 /* ---- how it ends ---------------------------------------------------------------------------- */

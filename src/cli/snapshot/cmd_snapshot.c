@@ -17,8 +17,8 @@ static const struct option_spec snapshot_save_specs[] = {
 
 static const struct option_example snapshot_save_examples[] = {
     {"holdfast snapshot save shop.snapshot --db embedded:holdfast.db",
-     "Of the directory that a server had."},
-    {"holdfast serve --in-memory --snapshot shop.snapshot", "A server that starts with it."},
+     "Save the directory of a server that is stopped."},
+    {"holdfast serve --in-memory --snapshot shop.snapshot", "Start a server with it."},
 };
 
 const struct options_table hf__snapshot_save_options = {
