@@ -242,7 +242,7 @@ function show(body, table, tab, query) {
         return paged(box, table, 'outbox.history', { type: query.type, key: query.key }, [...eventColumns,
             { label: 'Delivered', cell: (e) => timeNode(ms(e.ended_us), { withMs: true }) }, { label: 'Took', num: true, cell: (e) => durationText(ms(e.ended_us) - ms(e.time_us)) },
             { label: 'Attempts', num: true, cell: (e) => count(Number(e.attempts || 0) + 1) }],
-        nothing('No history', 'Delivered events are deleted from the table unless the outbox keeps a history:', `holdfast relay --to stdout: --history 7d${tableFlag(table)}`),
+        nothing('No history', 'Delivered events are deleted from the table unless relays keep a history:', `holdfast relay --to stdout: --history 7d${tableFlag(table)}`),
         { head: (page) => h('p', writes('Deliver again…', () => replay(table, query), { focus: 'replay' }), ' ', h('span.muted', `all of the history${partText(query)}, with their ids`)) });
     }
     return backlog(body, table);
