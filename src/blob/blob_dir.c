@@ -32,7 +32,7 @@
  *  (4) Before a put returns, all folders on the way to the blob are durable: those of other
  *      processes, too, which may have ended before they synced them.
  */
-#include "blob/private.h"
+#include "blob/blob_dir.h"
 
 #include "base/kill.h"
 
@@ -49,50 +49,23 @@
 
 #define FORMAT_FILE "FORMAT"
 #define FORMAT_TEXT "holdfast blobs format "
-#define NEW_FOLDER "new"
-#define TRASH_FOLDER "trash"
 
 enum {
     FORMAT = 1,
     MODE_FOLDER = 0700,
     MODE_FILE = 0600,
-    LEAVES = 256 * 256,
     CHUNK = 1024 * 1024, /* bytes between two checks of the deadline */
     COMPARE = 64 * 1024,
-    NAME_MAX_LEN = HF_BLOB_DIGEST_LEN + 1,
     TEMP_LEN = 32, /* digits of a name in new/ */
     LOOKS = 3,     /* times that place and trash are searched before a blob counts as missing */
     ERROR_TEXT_MAX = 128
 };
 
-struct dir {
-    struct hf_blobs blobs;
-    char *path;
-    size_t path_size;
-    int root;
-    int new;
-    int trash;
-    bool no_sync;
-    bool no_create;   /* see blob_dir_options */
-    uint64_t reserve; /* bytes of the disk that stay free */
-    /* leaves whose parent folders are synced, see (4) */
-    atomic_uchar known_durable[LEAVES / CHAR_BIT];
-};
-
-static const struct blob_kind dir_kind;
-
 _Static_assert(offsetof(struct dir, blobs) == 0, "a store begins with what all stores have");
 _Static_assert(LEAVES == 1 << 16 && LEAVES % CHAR_BIT == 0, "a leaf is four hexadecimal digits");
 _Static_assert(TEMP_LEN == 32, "two numbers of 64 bits in hexadecimal");
 
-static struct dir *dir_of(struct hf_blobs *blobs)
-{
-    assert(blobs->kind == &dir_kind);
-    return (struct dir *)(void *)blobs;
-}
-
-/* Fail because the system did: what, on which file, why. */
-static enum hf_status fail_errno(struct hf_scope *s, const struct dir *dir, const char *what,
+enum hf_status hf__blob_dir_fail(struct hf_scope *s, const struct dir *dir, const char *what,
                                  const char *name)
 {
     int error = errno;
@@ -108,15 +81,15 @@ static enum hf_status fail_errno(struct hf_scope *s, const struct dir *dir, cons
                     text);
 }
 
-static enum hf_status sync_folder(struct hf_scope *s, const struct dir *dir, int fd,
-                                  const char *name)
+enum hf_status hf__blob_dir_sync(struct hf_scope *s, const struct dir *dir, int fd,
+                                 const char *name)
 {
     if (dir->no_sync || fsync(fd) == 0 || errno == EINVAL) /* EINVAL: a file system without syncs */
         return HF_OK;
-    return fail_errno(s, dir, "sync", name);
+    return hf__blob_dir_fail(s, dir, "sync", name);
 }
 
-static int64_t time_us(const struct stat *info)
+int64_t hf__blob_dir_time_us(const struct stat *info)
 {
     return (int64_t)info->st_mtim.tv_sec * 1000000 + info->st_mtim.tv_nsec / 1000;
 }
@@ -142,7 +115,7 @@ static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int
         if (mkdirat(in, name, MODE_FOLDER) == 0)
             *made = true;
         else if (errno != EEXIST)
-            return fail_errno(s, dir, "create", name);
+            return hf__blob_dir_fail(s, dir, "create", name);
         *fd = openat(in, name, how);
     }
     if (*fd >= 0 || (errno == ENOENT && !make))
@@ -150,7 +123,7 @@ static enum hf_status open_folder(struct hf_scope *s, const struct dir *dir, int
     if (errno == ENOTDIR || errno == ELOOP)
         return hf__fail(s, HF_CORRUPT, "%s contains \"%s\", which is not a directory", dir->path,
                         name);
-    return fail_errno(s, dir, "open", name);
+    return hf__blob_dir_fail(s, dir, "open", name);
 }
 
 static bool is_known_durable(struct dir *dir, size_t leaf)
@@ -158,9 +131,8 @@ static bool is_known_durable(struct dir *dir, size_t leaf)
     return atomic_load(&dir->known_durable[leaf / CHAR_BIT]) >> leaf % CHAR_BIT & 1;
 }
 
-/* Open the folder of a digest. *fd is -1 when it does not exist and `make` is not set. */
-static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_str digest,
-                                bool make, int *fd)
+enum hf_status hf__blob_dir_leaf(struct hf_scope *s, struct dir *dir, struct hf_str digest,
+                                 bool make, int *fd)
 {
     const char outer[] = {digest.ptr[0], digest.ptr[1], '\0'};
     const char inner[] = {digest.ptr[2], digest.ptr[3], '\0'};
@@ -179,9 +151,9 @@ static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_s
         return HF_OK;
     status = open_folder(s, dir, on_the_way, inner, make, &made, fd);
     if (status == HF_OK && make && (made || !is_known_durable(dir, leaf))) { /* (4) */
-        status = sync_folder(s, dir, on_the_way, outer);
+        status = hf__blob_dir_sync(s, dir, on_the_way, outer);
         if (status == HF_OK)
-            status = sync_folder(s, dir, dir->root, "");
+            status = hf__blob_dir_sync(s, dir, dir->root, "");
         if (status == HF_OK)
             atomic_fetch_or(&dir->known_durable[leaf / CHAR_BIT],
                             (unsigned char)(1u << leaf % CHAR_BIT));
@@ -195,11 +167,8 @@ static enum hf_status open_leaf(struct hf_scope *s, struct dir *dir, struct hf_s
     return status;
 }
 
-/* Call `fn` with the names in a folder, but for those that begin with a dot. */
-typedef enum hf_status name_fn(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                               void *user);
-static enum hf_status each_name(struct hf_scope *s, struct dir *dir, int folder, name_fn *fn,
-                                void *user)
+enum hf_status hf__blob_dir_each(struct hf_scope *s, struct dir *dir, int folder, name_fn *fn,
+                                 void *user)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = fd < 0 ? NULL : fdopendir(fd);
@@ -207,7 +176,7 @@ static enum hf_status each_name(struct hf_scope *s, struct dir *dir, int folder,
     struct dirent *entry;
 
     if (!listing) {
-        status = fail_errno(s, dir, "list", "");
+        status = hf__blob_dir_fail(s, dir, "list", "");
         if (fd >= 0)
             close(fd);
         return status;
@@ -216,7 +185,7 @@ static enum hf_status each_name(struct hf_scope *s, struct dir *dir, int folder,
         errno = 0;
         entry = readdir(listing);
         if (!entry && errno)
-            status = fail_errno(s, dir, "list", "");
+            status = hf__blob_dir_fail(s, dir, "list", "");
         if (!entry)
             break;
         if (entry->d_name[0] != '.')
@@ -242,7 +211,7 @@ static enum hf_status write_all(struct hf_scope *s, const struct dir *dir, int f
         if (done == 0)
             errno = ENOSPC; /* a write of 0 bytes means that */
         if (done <= 0)
-            return fail_errno(s, dir, "write", name);
+            return hf__blob_dir_fail(s, dir, "write", name);
         at += (size_t)done;
         if (at < bytes.len)
             TRY(hf__scope_alive(s));
@@ -255,13 +224,13 @@ static enum hf_status fill_temp(struct hf_scope *s, struct dir *dir, int fd, str
                                 const char *name)
 {
     if (fchmod(fd, MODE_FILE)) /* whatever the umask says */
-        return fail_errno(s, dir, "protect", name);
+        return hf__blob_dir_fail(s, dir, "protect", name);
     TRY(write_all(s, dir, fd, bytes, name));
     hf__kill_point("blob_written");
     if (set_time(fd, hf__env_wall_us(&dir->blobs.env)))
-        return fail_errno(s, dir, "set the time of", name);
+        return hf__blob_dir_fail(s, dir, "set the time of", name);
     if (!dir->no_sync && fsync(fd))
-        return fail_errno(s, dir, "sync", name);
+        return hf__blob_dir_fail(s, dir, "sync", name);
     hf__kill_point("blob_synced");
     return HF_OK;
 }
@@ -301,19 +270,19 @@ static enum hf_status write_new(struct hf_scope *s, struct dir *dir, int leaf, c
     assert(strlen(temp) == TEMP_LEN);
     fd = openat(dir->new, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_FILE);
     if (fd < 0)
-        return fail_errno(s, dir, "create a file in", NEW_FOLDER);
+        return hf__blob_dir_fail(s, dir, "create a file in", NEW_FOLDER);
     hf__kill_point("blob_made");
     status = fill_temp(s, dir, fd, bytes, name);
     if (close(fd) && status == HF_OK) /* a file server may report a full disk here */
-        status = fail_errno(s, dir, "write", name);
+        status = hf__blob_dir_fail(s, dir, "write", name);
     if (status == HF_OK && renameat(dir->new, temp, leaf, name))
-        status = fail_errno(s, dir, "create", name);
+        status = hf__blob_dir_fail(s, dir, "create", name);
     if (status != HF_OK) {
         unlinkat(dir->new, temp, 0);
         return status;
     }
     hf__kill_point("blob_renamed");
-    status = sync_folder(s, dir, leaf, name);
+    status = hf__blob_dir_sync(s, dir, leaf, name);
     return status == HF_OK ? HF_OK : hf_scope_doubt(s);
 }
 
@@ -357,7 +326,8 @@ static enum hf_status blob_renew(struct hf_scope *s, struct dir *dir, int leaf, 
     } else if (set_time(fd, hf__env_wall_us(&dir->blobs.env)) == 0 &&
                (dir->no_sync || fsync(fd) == 0)) {
         hf__kill_point("blob_renewed");
-        status = sync_folder(s, dir, leaf, name); /* the process that renamed it may not have */
+        status =
+            hf__blob_dir_sync(s, dir, leaf, name); /* the process that renamed it may not have */
         *there = status == HF_OK && fstat(fd, &opened) == 0 &&
                  fstatat(leaf, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                  opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
@@ -366,7 +336,7 @@ static enum hf_status blob_renew(struct hf_scope *s, struct dir *dir, int leaf, 
     return status;
 }
 
-static void name_of(struct hf_str digest, char name[NAME_MAX_LEN])
+void hf__blob_dir_name(struct hf_str digest, char name[NAME_MAX_LEN])
 {
     assert(digest.len == HF_BLOB_DIGEST_LEN);
     memcpy(name, digest.ptr, HF_BLOB_DIGEST_LEN);
@@ -376,14 +346,14 @@ static void name_of(struct hf_str digest, char name[NAME_MAX_LEN])
 static enum hf_status dir_put(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                               struct hf_bytes bytes)
 {
-    struct dir *dir = dir_of(blobs);
+    struct dir *dir = hf__blob_dir_of(blobs);
     char name[NAME_MAX_LEN];
     enum hf_status status;
     bool there;
     int leaf;
 
-    name_of(digest, name);
-    TRY(open_leaf(s, dir, digest, true, &leaf));
+    hf__blob_dir_name(digest, name);
+    TRY(hf__blob_dir_leaf(s, dir, digest, true, &leaf));
     status = blob_renew(s, dir, leaf, name, bytes, &there);
     if (status == HF_OK && !there)
         status = write_new(s, dir, leaf, name, bytes);
@@ -402,10 +372,10 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
     char name[NAME_MAX_LEN];
     int leaf;
 
-    name_of(digest, name);
+    hf__blob_dir_name(digest, name);
     *fd = -1;
     for (int look = 0; look < LOOKS && *fd < 0; look++) {
-        TRY(open_leaf(s, dir, digest, false, &leaf));
+        TRY(hf__blob_dir_leaf(s, dir, digest, false, &leaf));
         errno = ENOENT;
         if (leaf >= 0) {
             int error;
@@ -421,7 +391,7 @@ static enum hf_status open_blob(struct hf_scope *s, struct dir *dir, struct hf_s
             return hf__fail(s, HF_CORRUPT, "%s in %s is a symbolic link, not a blob", name,
                             dir->path);
         if (*fd < 0 && errno != ENOENT)
-            return fail_errno(s, dir, "open", name);
+            return hf__blob_dir_fail(s, dir, "open", name);
     }
     if (*fd < 0)
         return HF_OK;
@@ -447,7 +417,7 @@ static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd
         if (len < 0 && errno == EINTR)
             continue;
         if (len < 0)
-            return fail_errno(s, dir, "read", name);
+            return hf__blob_dir_fail(s, dir, "read", name);
         if (len == 0) /* truncated while it is read: its digest will not match */
             break;
         at += (size_t)len;
@@ -461,13 +431,13 @@ static enum hf_status read_all(struct hf_scope *s, const struct dir *dir, int fd
 static enum hf_status dir_get(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest,
                               struct hf_bytes *bytes)
 {
-    struct dir *dir = dir_of(blobs);
+    struct dir *dir = hf__blob_dir_of(blobs);
     char name[NAME_MAX_LEN];
     enum hf_status status;
     struct stat info;
     int fd;
 
-    name_of(digest, name);
+    hf__blob_dir_name(digest, name);
     TRY(open_blob(s, dir, digest, &fd, &info));
     if (fd < 0)
         return hf__blob_missing(s, digest);
@@ -486,7 +456,7 @@ static enum hf_status dir_has(struct hf_scope *s, struct hf_blobs *blobs, struct
     struct stat info;
     int fd;
 
-    TRY(open_blob(s, dir_of(blobs), digest, &fd, &info));
+    TRY(open_blob(s, hf__blob_dir_of(blobs), digest, &fd, &info));
     if (fd < 0)
         return hf__blob_missing(s, digest);
     close(fd);
@@ -494,239 +464,11 @@ static enum hf_status dir_has(struct hf_scope *s, struct hf_blobs *blobs, struct
     return HF_OK;
 }
 
-/* ---- listing -------------------------------------------------------------------------------- */
-
-struct listing {
-    hf_blob_list_fn *fn;
-    void *user;
-    char way[5]; /* names of the folders that were entered */
-};
-
-static bool is_two_digits(const char *name)
-{
-    return strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2;
-}
-
-static enum hf_status list_blob(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                                void *user)
-{
-    struct listing *l = user;
-    struct stat info;
-
-    (void)dir;
-    if (!hf__blob_is_digest(hf_str_from(name)) || memcmp(name, l->way, 4) != 0 ||
-        fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode))
-        return HF_OK; /* not ours, or removed a moment ago */
-    return l->fn(s,
-                 &(struct hf_blob_info){.digest = hf_str_from(name),
-                                        .size = (uint64_t)info.st_size,
-                                        .put_us = time_us(&info)},
-                 l->user);
-}
-
-static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                                 void *user)
-{
-    struct listing *l = user;
-    enum hf_status status;
-    int fd;
-
-    if (!is_two_digits(name))
-        return HF_OK;
-    memcpy(l->way + 2, name, 2);
-    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
-        return HF_OK;
-    if (fd < 0)
-        return fail_errno(s, dir, "open", name);
-    status = hf__scope_alive(s);
-    if (status == HF_OK)
-        status = each_name(s, dir, fd, list_blob, l);
-    close(fd);
-    return status;
-}
-
-static enum hf_status list_outer(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                                 void *user)
-{
-    struct listing *l = user;
-    enum hf_status status;
-    int fd;
-
-    if (!is_two_digits(name))
-        return HF_OK;
-    memcpy(l->way, name, 2);
-    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
-        return HF_OK;
-    if (fd < 0)
-        return fail_errno(s, dir, "open", name);
-    status = each_name(s, dir, fd, list_inner, l);
-    close(fd);
-    return status;
-}
-
-static enum hf_status dir_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
-                               void *user)
-{
-    struct dir *dir = dir_of(blobs);
-    struct listing l = {.fn = fn, .user = user};
-
-    return each_name(s, dir, dir->root, list_outer, &l);
-}
-
-/* ---- removing ------------------------------------------------------------------------------- */
-
-/* Exclude other sweeps. -1: the file system has no such locks, and we go on without. */
-static int lock_trash(const struct dir *dir)
-{
-    int fd = openat(dir->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    while (fd >= 0 && flock(fd, LOCK_EX)) {
-        if (errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-    }
-    return fd;
-}
-
-static void unlock_trash(int fd)
-{
-    if (fd < 0)
-        return;
-    flock(fd, LOCK_UN); /* a forked child may still hold the descriptor */
-    close(fd);
-}
-
-/* Move a blob from the trash to its place, unless a new one is there. */
-static enum hf_status move_back(struct hf_scope *s, struct dir *dir, int leaf, const char *name)
-{
-    assert(leaf >= 0 && dir->trash >= 0);
-    if (linkat(dir->trash, name, leaf, name, 0) && errno != EEXIST &&
-        renameat(dir->trash, name, leaf, name) && errno != ENOENT)
-        return fail_errno(s, dir, "move back", name);
-    unlinkat(dir->trash, name, 0);
-    return sync_folder(s, dir, leaf, name);
-}
-
-static enum hf_status dir_remove(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str digest)
-{
-    struct dir *dir = dir_of(blobs);
-    char name[NAME_MAX_LEN];
-    enum hf_status status = HF_OK;
-    int leaf;
-
-    name_of(digest, name);
-    TRY(open_leaf(s, dir, digest, false, &leaf));
-    if (unlinkat(dir->trash, name, 0) && errno != ENOENT)
-        status = fail_errno(s, dir, "remove", name);
-    if (status == HF_OK && leaf >= 0 && unlinkat(leaf, name, 0) && errno != ENOENT)
-        status = fail_errno(s, dir, "remove", name);
-    if (status == HF_OK && leaf >= 0)
-        status = sync_folder(s, dir, leaf, name);
-    if (leaf >= 0)
-        close(leaf);
-    return status;
-}
-
-static enum hf_status sweep_away(struct hf_scope *s, struct dir *dir, int leaf, const char *name,
-                                 int64_t before_us, bool *removed)
-{
-    struct stat info;
-
-    assert(leaf >= 0 && !*removed);
-    if (fstatat(leaf, name, &info, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "look at", name);
-    if (!S_ISREG(info.st_mode) || time_us(&info) >= before_us)
-        return HF_OK;
-    if (renameat(leaf, name, dir->trash, name))
-        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "move to the trash", name);
-    hf__kill_point("blob_trashed");
-    if (fstatat(dir->trash, name, &info, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "look at", name);
-    if (time_us(&info) >= before_us)
-        return move_back(s, dir, leaf, name);
-    if (unlinkat(dir->trash, name, 0))
-        return errno == ENOENT ? HF_OK : fail_errno(s, dir, "remove", name);
-    *removed = true;
-    return HF_OK;
-}
-
-static enum hf_status dir_remove_old(struct hf_scope *s, struct hf_blobs *blobs,
-                                     struct hf_str digest, int64_t before_us, bool *removed)
-{
-    struct dir *dir = dir_of(blobs);
-    char name[NAME_MAX_LEN];
-    enum hf_status status;
-    int leaf, lock;
-
-    name_of(digest, name);
-    TRY(open_leaf(s, dir, digest, false, &leaf));
-    if (leaf < 0)
-        return HF_OK;
-    lock = lock_trash(dir);
-    status = sweep_away(s, dir, leaf, name, before_us, removed);
-    unlock_trash(lock);
-    close(leaf);
-    return status;
-}
-
-/* (3) */
-static enum hf_status recover_one(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                                  void *user)
-{
-    enum hf_status status;
-    int leaf;
-
-    (void)folder;
-    (void)user;
-    if (!hf__blob_is_digest(hf_str_from(name)))
-        return HF_OK;
-    TRY(open_leaf(s, dir, hf_str_from(name), true, &leaf));
-    status = move_back(s, dir, leaf, name);
-    close(leaf);
-    return status;
-}
-
-static enum hf_status trash_recover(struct hf_scope *s, struct dir *dir)
-{
-    int lock = lock_trash(dir);
-    enum hf_status status = each_name(s, dir, dir->trash, recover_one, NULL);
-
-    unlock_trash(lock);
-    return status;
-}
-
-/* (2): files of killed processes. A file that is being written gets newer with every write. */
-static enum hf_status leftover_remove(struct hf_scope *s, struct dir *dir, int folder,
-                                      const char *name, void *user)
-{
-    const int64_t *before_us = user;
-    struct stat info;
-
-    (void)s;
-    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-        time_us(&info) < *before_us && unlinkat(folder, name, 0) == 0)
-        hf__env_log(&dir->blobs.env, HF_LOG_INFO, "blobs in %s: removed the unfinished file %s/%s",
-                    dir->path, NEW_FOLDER, name);
-    return HF_OK;
-}
-
-static enum hf_status dir_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,
-                                           int64_t before_us)
-{
-    struct dir *dir = dir_of(blobs);
-
-    TRY(trash_recover(s, dir));
-    return each_name(s, dir, dir->new, leftover_remove, &before_us);
-}
-
 /* ---- opening and closing -------------------------------------------------------------------- */
 
 static void dir_close(struct hf_blobs *blobs)
 {
-    struct dir *dir = dir_of(blobs);
+    struct dir *dir = hf__blob_dir_of(blobs);
     struct hf_env env = blobs->env;
     int fds[] = {dir->trash, dir->new, dir->root};
 
@@ -745,7 +487,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
 enum hf_status hf__blobs_dir_part(struct hf_scope *s, struct hf_blobs *blobs, struct hf_str name,
                                   bool no_create, struct hf_blobs **part)
 {
-    const struct dir *dir = dir_of(blobs);
+    const struct dir *dir = hf__blob_dir_of(blobs);
     struct blob_dir_options options = {.path =
                                            hf_scope_format(s, "%s/%.*s", dir->path, HF_FMT(name)),
                                        .no_sync = dir->no_sync,
@@ -765,15 +507,15 @@ static enum hf_status dir_part(struct hf_scope *s, struct hf_blobs *blobs, struc
     return hf__blobs_dir_part(s, blobs, name, false, part);
 }
 
-static const struct blob_kind dir_kind = {.part = dir_part,
-                                          .put = dir_put,
-                                          .get = dir_get,
-                                          .has = dir_has,
-                                          .remove = dir_remove,
-                                          .list = dir_list,
-                                          .remove_old = dir_remove_old,
-                                          .remove_leftovers = dir_remove_leftovers,
-                                          .close = dir_close};
+const struct blob_kind hf__blob_dir_kind = {.part = dir_part,
+                                            .put = dir_put,
+                                            .get = dir_get,
+                                            .has = dir_has,
+                                            .remove = hf__blob_dir_remove,
+                                            .list = hf__blob_dir_list,
+                                            .remove_old = hf__blob_dir_remove_old,
+                                            .remove_leftovers = hf__blob_dir_leftovers,
+                                            .close = dir_close};
 
 /* Open the folder, or create it and sync the one above, so that it is found after a power loss.
  * dir->root is -1, and HF_OK, when it does not exist and no_create is set. */
@@ -785,20 +527,20 @@ static enum hf_status open_root(struct hf_scope *s, struct dir *dir, int in, con
     int above;
 
     if (!made && !dir->no_create && errno != EEXIST)
-        return fail_errno(s, dir, "create", "");
+        return hf__blob_dir_fail(s, dir, "create", "");
     dir->root = openat(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (part ? O_NOFOLLOW : 0));
     if (dir->root < 0 && (errno == ENOTDIR || (part && errno == ELOOP)))
         return hf__fail(s, part ? HF_CORRUPT : HF_INVALID, "%s is not a directory", dir->path);
     if (dir->root < 0 && errno == ENOENT && dir->no_create)
         return HF_OK;
     if (dir->root < 0)
-        return fail_errno(s, dir, "open", "");
+        return hf__blob_dir_fail(s, dir, "open", "");
     if (!made)
         return HF_OK;
     above = openat(dir->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (above < 0)
-        return fail_errno(s, dir, "open", "..");
-    status = sync_folder(s, dir, above, "..");
+        return hf__blob_dir_fail(s, dir, "open", "..");
+    status = hf__blob_dir_sync(s, dir, above, "..");
     close(above);
     return status;
 }
@@ -821,11 +563,12 @@ static enum hf_status check_format(struct hf_scope *s, struct dir *dir)
     char *end;
 
     if (fd < 0)
-        return errno == ENOENT ? write_format(s, dir) : fail_errno(s, dir, "open", FORMAT_FILE);
+        return errno == ENOENT ? write_format(s, dir)
+                               : hf__blob_dir_fail(s, dir, "open", FORMAT_FILE);
     len = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (len < 0)
-        return fail_errno(s, dir, "read", FORMAT_FILE);
+        return hf__blob_dir_fail(s, dir, "read", FORMAT_FILE);
     if (memcmp(text, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1) != 0)
         return hf__fail(s, HF_INVALID,
                         "%s is not a directory of blobs: its file %s has other content", dir->path,
@@ -865,9 +608,9 @@ static enum hf_status open_all(struct hf_scope *s, struct dir *dir, int in, cons
     TRY(open_folder(s, dir, dir->root, TRASH_FOLDER, true, &made, &dir->trash));
     assert(dir->new >= 0 && dir->trash >= 0);
     if (made)
-        TRY(sync_folder(s, dir, dir->root, ""));
+        TRY(hf__blob_dir_sync(s, dir, dir->root, ""));
     TRY(check_format(s, dir));
-    return trash_recover(s, dir);
+    return hf__blob_dir_recover(s, dir);
 }
 
 /* `in` is the folder that the first `skip` bytes of the path lead to; AT_FDCWD, 0: none. */
@@ -889,7 +632,7 @@ static enum hf_status open_in(struct hf_scope *s, const struct hf_env *env,
     if (!dir)
         return hf__fail_nomem(s);
     memset(dir, 0, sizeof(*dir));
-    dir->blobs = (struct hf_blobs){.kind = &dir_kind, .env = *env, .max = HF_BLOB_MAX};
+    dir->blobs = (struct hf_blobs){.kind = &hf__blob_dir_kind, .env = *env, .max = HF_BLOB_MAX};
     dir->root = dir->new = dir->trash = -1;
     dir->no_sync = options->no_sync;
     dir->no_create = options->no_create;
