@@ -233,11 +233,25 @@ void hf__processor_stop_because(struct hf_processor *processor, enum hf_status s
                                 const struct hf_error *cause, struct hf_str text);
 bool hf__processor_stopping(struct hf_processor *processor);
 
-/* Sleep by the env's clock, but not on when the run is being stopped. */
-enum hf_status hf__processor_pause(struct hf_scope *s, struct hf_processor *processor, int64_t us);
+/* (2) of processor.c, and what always holds of the queue and of what is taken. The mutex is held. */
+void hf__processor_check(struct hf_processor *processor);
+
+/* HF_OK: the run goes on. Otherwise why it ends. */
+enum hf_status hf__processor_run_check(struct hf_scope *s, struct hf_processor *processor);
 
 /* How long to wait after that many failures. */
 uint32_t hf__processor_backoff_ms(struct hf_processor *processor, uint32_t failures);
+
+/* ---- processor_pass.c ----------------------------------------------------------------------- */
+
+/* Look through the index, pass after pass, until nothing is left or the run ends. */
+enum hf_status hf__processor_look(struct hf_scope *s, struct hf_processor *processor);
+
+/* The first record of the queue; NULL: it is empty. The mutex is held. */
+struct todo *hf__todo_next(struct hf_processor *processor);
+
+/* Sleep by the env's clock, but not on when the run is being stopped. */
+enum hf_status hf__processor_pause(struct hf_scope *s, struct hf_processor *processor, int64_t us);
 
 /* May the same request succeed later? */
 static inline bool error_is_transient(const struct hf_error *error)
