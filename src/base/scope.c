@@ -636,3 +636,20 @@ void hf__scope_set_wording(struct hf_scope *s, enum hf__wording wording)
 {
     s->wording = wording;
 }
+
+/* ---- texts that are kept -------------------------------------------------------------------- */
+
+int hf__scope_keep_text(struct hf_scope *s, struct hf_str text)
+{
+    if (s->kept_len == KEPT_TEXTS_MAX)
+        return -KEPT_TEXTS_MAX;
+    assert(s->kept_len >= 0 && s->kept_len < KEPT_TEXTS_MAX);
+    s->kept[s->kept_len++] = text;
+    return -s->kept_len;
+}
+
+struct hf_str hf__scope_kept_text(const struct hf_scope *s, int number)
+{
+    /* A C program can put any number into an enum, so this one may not be ours. */
+    return number < 0 && number >= -s->kept_len ? s->kept[-number - 1] : HF_STR("?");
+}

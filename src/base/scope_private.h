@@ -1,5 +1,5 @@
 /*
- * base/scope_private.h: what a scope is inside: memory and waiting in scope.c, errors in scope_error.c.
+ * base/scope_private.h: what a scope is inside: memory and waiting in scope.c, errors in error.c.
  */
 #ifndef HF_BASE_SCOPE_PRIVATE_H
 #define HF_BASE_SCOPE_PRIVATE_H

@@ -43,16 +43,17 @@ static enum hf_status list_blob(struct hf_scope *s, struct dir *dir, int folder,
                  l->user);
 }
 
-static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder, const char *name,
-                                 void *user)
+/* Enter a folder with two digits, whose name is put at `at` of the way. */
+static enum hf_status list_folder(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                  name_fn *fn, struct listing *l, size_t at)
 {
-    struct listing *l = user;
     enum hf_status status;
     int fd;
 
+    assert(at + 2 < sizeof(l->way));
     if (!is_two_digits(name))
         return HF_OK;
-    memcpy(l->way + 2, name, 2);
+    memcpy(l->way + at, name, 2);
     fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
         return HF_OK;
@@ -60,29 +61,21 @@ static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder
         return hf__blob_dir_fail(s, dir, "open", name);
     status = hf__scope_alive(s);
     if (status == HF_OK)
-        status = hf__blob_dir_each(s, dir, fd, list_blob, l);
+        status = hf__blob_dir_each(s, dir, fd, fn, l);
     close(fd);
     return status;
+}
+
+static enum hf_status list_inner(struct hf_scope *s, struct dir *dir, int folder, const char *name,
+                                 void *user)
+{
+    return list_folder(s, dir, folder, name, list_blob, user, 2);
 }
 
 static enum hf_status list_outer(struct hf_scope *s, struct dir *dir, int folder, const char *name,
                                  void *user)
 {
-    struct listing *l = user;
-    enum hf_status status;
-    int fd;
-
-    if (!is_two_digits(name))
-        return HF_OK;
-    memcpy(l->way, name, 2);
-    fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == ENOENT))
-        return HF_OK;
-    if (fd < 0)
-        return hf__blob_dir_fail(s, dir, "open", name);
-    status = hf__blob_dir_each(s, dir, fd, list_inner, l);
-    close(fd);
-    return status;
+    return list_folder(s, dir, folder, name, list_inner, user, 0);
 }
 
 enum hf_status hf__blob_dir_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
