@@ -48,8 +48,8 @@ struct hf_server_options {
     size_t keys_len;
     struct hf_str region; /* that the console shows and signs for; default us-east-1 */
     struct hf_str name;   /* what the console calls the database; default: its directory */
-    uint32_t threads;     /* event loops; default 1. Long requests have worker threads of their own */
-    uint32_t stop_ms;     /* time limit for requests under way when it stops; default 5000 */
+    uint32_t threads; /* event loops; default 1. Long requests have worker threads of their own */
+    uint32_t stop_ms; /* time limit for requests under way when it stops; default 5000 */
 };
 
 /*
