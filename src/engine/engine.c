@@ -384,6 +384,11 @@ static void make_opener(struct engine *e)
     }
 }
 
+enum {
+    KEY_FILTERS = 4, /* a filter of keys takes at most this part of what a memtable takes */
+    KEY_FILTER_BYTES = 16 * 1024 * 1024
+};
+
 enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
                                   const struct hf_engine_options *options, struct hf_db **db)
 {
@@ -404,6 +409,8 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->store = store;
     e->snapshot_max = SNAPSHOT_MAX;
     e->no_sync = o.sync == HF_SYNC_NONE;
+    e->key_filter_bytes =
+        (o.memtable_bytes ? o.memtable_bytes : KEY_FILTERS * KEY_FILTER_BYTES) / KEY_FILTERS;
     make_opener(e);
     e->read_only = o.read_only;
     init_locks(e);

@@ -483,7 +483,7 @@ static bool set_eager(struct tables *tables, bool eager)
     if (tables->eager == eager)
         return true;
     tables->eager = true; /* to be set back: RocksDB may have it although it says that it failed */
-    snprintf(files, sizeof(files), "%d", eager ? 1 : LEVEL0_COMPACT);
+    snprintf(files, sizeof(files), "%zu", eager ? 1 : tables_level0(tables->options.table_bytes));
     text = files;
     rocksdb_set_options(tables->db, 1, &name, &text, &error);
     if (!error)
@@ -603,7 +603,7 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
 
 uint64_t hf__tables_compaction(size_t table_bytes)
 {
-    return (uint64_t)COMPACTION_TABLES * table_bytes;
+    return (uint64_t)(LEVEL0_STOP + tables_level0(table_bytes)) * table_bytes;
 }
 
 uint64_t hf__tables_bytes(struct tables *tables)

@@ -210,12 +210,12 @@ static void set_options(struct tables *tables)
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_disable_auto_compactions(o, tables->options.resting);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, LEVEL0_COMPACT);
+    rocksdb_options_set_level0_file_num_compaction_trigger(o, (int)tables_level0(table_bytes));
     rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
     rocksdb_options_set_level0_stop_writes_trigger(o, LEVEL0_STOP);
-    rocksdb_options_set_max_bytes_for_level_base(o, LEVEL1_TABLES * table_bytes);
+    rocksdb_options_set_max_bytes_for_level_base(o, tables_level0(table_bytes) * table_bytes);
     rocksdb_options_set_target_file_size_base(o, table_bytes);
-    rocksdb_options_set_max_compaction_bytes(o, COMPACTION_TABLES * table_bytes);
+    rocksdb_options_set_max_compaction_bytes(o, hf__tables_compaction(table_bytes));
     rocksdb_options_set_compression(o, tables->options.compress ? rocksdb_lz4_compression
                                                                 : rocksdb_no_compression);
     rocksdb_options_set_keep_log_file_num(o, LOG_FILES);

@@ -12,6 +12,7 @@
 #include "engine/item/counts.h"
 #include "base/buf.h"
 #include "engine/item/change.h"
+#include "engine/item/key_filter.h"
 #include "engine/layout.h"
 #include "engine/setting.h"
 #include "engine/table/catalog.h"
@@ -48,12 +49,39 @@ static enum hf_status load_counts(struct hf_scope *s, struct engine *e, char kin
     return HF_OK;
 }
 
+/* A table without items is about to be filled. The store itself is asked, as the counts alone are no proof. */
+static enum hf_status filter_empty(struct hf_scope *s, struct engine *e, struct table *table)
+{
+    struct hf__buf lower = {.scope = s}, upper = {.scope = s};
+    struct hf__store_iter *iter;
+    struct store_range range;
+    enum hf_status status;
+    struct hf_bytes key, value;
+    bool found;
+
+    if (e->read_only || table->record.restore_from || atomic_load(&table->counts->table.items))
+        return HF_OK;
+    hf__stored_key_prefix(&lower, SPACE_ITEM, table->id);
+    hf__stored_key_prefix(&upper, SPACE_ITEM, table->id + 1);
+    if (lower.failed || upper.failed)
+        return hf__fail_nomem(s);
+    range = (struct store_range){.lower = {lower.ptr, lower.len}, .upper = {upper.ptr, upper.len}};
+    TRY(hf__store_iter_open(s, e->store, NULL, &range, &iter));
+    status = hf__store_iter_next(s, iter, &found, &key, &value);
+    hf__store_iter_close(iter);
+    assert(!table->counts->keys);
+    if (status == HF_OK && !found) /* without memory for it, it is merely slower */
+        table->counts->keys = hf__key_filter_new(&e->env, e->key_filter_bytes);
+    return status;
+}
+
 static enum hf_status load_all(struct hf_scope *s, struct engine *e)
 {
     for (size_t i = 0; i < e->catalog.len; i++) {
         struct table *table = e->catalog.tables[i];
 
         TRY(load_counts(s, e, 't', table->id, &table->counts->table));
+        TRY(filter_empty(s, e, table));
         for (size_t j = 0; j < table->indexes_len; j++)
             TRY(load_counts(s, e, 'i', table->indexes[j].id, table->indexes[j].counts));
     }

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "engine/backup/backups.h"
 #include "engine/engine.h"
+#include "engine/item/key_filter.h"
 #include "engine/layout.h"
 #include "engine/setting.h"
 #include "engine/stream/streams.h"
@@ -183,8 +184,10 @@ void hf__table_free(struct engine *e, struct table *table, bool with_counts)
 {
     if (!table)
         return;
-    if (with_counts)
+    if (with_counts) {
+        hf__key_filter_free(&e->env, table->counts->keys);
         hf__env_free(&e->env, table->counts, sizeof(*table->counts));
+    }
     hf_scope_free(table->memory);
 }
 

@@ -14,6 +14,7 @@
 #include "ops/prepare.h"
 
 struct hf_scope;
+struct key_filter;
 
 enum {
     KEY_ATTRS_MAX = 4, /* attributes of a hash or range key of a global index */
@@ -107,6 +108,7 @@ struct table_counts {
     atomic_ullong changes; /* of items, since the database was opened */
     atomic_bool stale; /* has to be counted from engine.opened; cleared with engine.counting held */
     atomic_uint fence; /* enum table_fence; set with the schema held, to FENCE_UNKNOWN if written */
+    struct key_filter *keys; /* of a table that was empty, all keys that were put since; or NULL */
 };
 
 struct index *hf__table_index(struct table *table, struct hf_str name);

@@ -9,6 +9,7 @@
 #include "engine/table/tables.h"
 #include "engine/backup/backups.h"
 #include "engine/engine.h"
+#include "engine/item/key_filter.h"
 #include "engine/layout.h"
 #include "engine/maintenance/erase.h"
 #include "engine/operations.h"
@@ -186,6 +187,8 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         TRY(add_restore(s, c, backup));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
+    if (!backup) /* without memory for it, it is merely slower */
+        (*table)->counts->keys = hf__key_filter_new(&e->env, e->key_filter_bytes);
     status = hf__table_describe(s, e, *table, out);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
