@@ -197,6 +197,30 @@ test('a server that goes away and comes back', async () => {
     await end(s);
 });
 
+/* The timers of the page stand still, so it does not find out by itself. */
+test('"Try now" asks at once, and again while the server is away', async () => {
+    const db = path.join(dir, 'try-now');
+    let s = await server('--db-path', db);
+    const port = new URL(s.endpoint).port;
+    const p = await page({ allow: ['ERR_CONNECTION', 'ERR_INCOMPLETE', 'ERR_EMPTY', 'ERR_NETWORK', 'net::ERR'] });
+    await p.clock.install();
+    await visit(p, s.endpoint, '/tables');
+    await end(s);
+    const banner = p.locator('#banner');
+    await banner.getByText('The server is away.').waitFor();
+    await p.clock.pauseAt(Date.now() + 3600 * 1000);
+    const asked = p.waitForRequest((r) => r.url().includes('/console/'));
+    await banner.getByRole('button', { name: 'Try now' }).click();
+    await (await asked).response();
+    ok(await banner.getByText('The server is away.').isVisible());
+    s = await server('--db-path', db, '--port', port);
+    await banner.getByRole('button', { name: 'Try now' }).click();
+    await p.getByText('The server is back.').waitFor();
+    ok(await banner.isHidden());
+    await leave(p);
+    await end(s);
+});
+
 test('keys: asked for, used to sign, kept from the server, changed', async () => {
     const db = path.join(dir, 'keys'), file = path.join(dir, 'keys.ini');
     const keys = (id, secret) => fs.writeFileSync(file, `[a]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`, { mode: 0o600 });
