@@ -65,8 +65,8 @@ TEST(pending_sync, is_done_once_for_many_calls)
     CHECK_OK(get(&o, &got));
     CHECK(got.item.ptr != NULL);
     CHECK(o.pending_sync.ticket == hf__store_written(o.store));
-    CHECK_INT(4, o.faults.calls -
-                     before); /* a put reads and writes, but of a new table the first one */
+    /* A put reads and writes; the first one of a new table does not read. */
+    CHECK_INT(4, o.faults.calls - before);
     hf__scope_set_pending_sync(o.w.scope, NULL);
     CHECK_OK(hf__db_sync(o.w.scope, o.w.db, o.pending_sync.ticket));
     CHECK_INT(5, o.faults.calls - before);
