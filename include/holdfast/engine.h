@@ -60,6 +60,7 @@ struct hf_engine_options {
     uint32_t max_tables;      /* CreateTable fails beyond that, HF_LIMIT; default 2500 */
     bool read_only;           /* change nothing on disk; see hf_open() */
     bool no_create;           /* the directory has to exist, with a database in it */
+    uint64_t bulk_bytes;      /* about to be put at once: meanwhile, tables are merged less often */
 };
 
 /*

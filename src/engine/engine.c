@@ -123,6 +123,7 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                                           .reserve_bytes = o->reserve_bytes,
                                           .no_verify = o->no_verify,
                                           .compress = o->compress,
+                                          .bulk = o->bulk_bytes > 0,
                                           .read_only = o->read_only,
                                           .no_create = o->no_create};
     struct hf_str path;

@@ -56,6 +56,7 @@ struct store_options {
     uint64_t reserve_bytes; /* free space that is never written into; default from memtables */
     bool no_verify;         /* do not verify block checksums on reads */
     bool compress;          /* lz4 for what is flushed */
+    bool bulk;              /* tables are merged less often; needs more room, or is not done */
     bool read_only;         /* nothing on disk is changed; writes end in HF_DENIED */
     bool no_create;         /* a store that does not exist is not created */
 };

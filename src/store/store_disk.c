@@ -451,7 +451,8 @@ static struct tables_options tables_options(struct disk *disk)
                                    .read_only = disk->options.read_only,
                                    .resting = atomic_load(&disk->no_space),
                                    .no_verify = disk->options.no_verify,
-                                   .compress = disk->options.compress};
+                                   .compress = disk->options.compress,
+                                   .bulk = disk->options.bulk};
 }
 
 static struct journal_marks journal_marks(struct disk *disk)
@@ -528,6 +529,10 @@ static enum hf_status open_inside(struct hf_scope *s, struct disk *disk)
     TRY(check_parts(s, disk));
     /* A ballast that is left from the last run needs no space again. */
     hf__store_dir_fill_ballast(&disk->store_dir);
+    /* It needs a larger reserve. Where that might be missed later, nothing is merged later than usual. */
+    if (disk->options.bulk &&
+        !hf__disk_has_room(disk, hf__tables_compaction(disk->map_bytes, true), &have, &need))
+        disk->options.bulk = false;
     if (!hf__disk_has_room(disk, 0, &have, &need)) {
         have = hf__store_dir_free_bytes(&disk->store_dir); /* with the ballast */
         need = disk->options.reserve_bytes && disk->options.reserve_bytes < OPEN_BYTES

@@ -44,7 +44,8 @@ enum {
 /* `frees`: the reserve for a batch that frees space in the end. */
 static uint64_t reserve_bytes(struct disk *disk, bool frees)
 {
-    uint64_t compaction = hf__tables_compaction(disk->map_bytes) + 2 * atomic_load(&disk->largest);
+    uint64_t compaction = hf__tables_compaction(disk->map_bytes, disk->options.bulk) +
+                          2 * atomic_load(&disk->largest);
     uint64_t maps = 0;
     uint64_t tables;
 

@@ -483,7 +483,10 @@ static bool set_eager(struct tables *tables, bool eager)
     if (tables->eager == eager)
         return true;
     tables->eager = true; /* to be set back: RocksDB may have it although it says that it failed */
-    snprintf(files, sizeof(files), "%zu", eager ? 1 : tables_level0(tables->options.table_bytes));
+    snprintf(files, sizeof(files), "%d",
+             eager                  ? 1
+             : tables->options.bulk ? BULK_COMPACT
+                                    : LEVEL0_COMPACT);
     text = files;
     rocksdb_set_options(tables->db, 1, &name, &text, &error);
     if (!error)
@@ -601,9 +604,9 @@ enum hf_status hf__tables_add(struct tables *tables, const struct map_node *root
 
 /* ---- care ----------------------------------------------------------------------------------- */
 
-uint64_t hf__tables_compaction(size_t table_bytes)
+uint64_t hf__tables_compaction(size_t table_bytes, bool bulk)
 {
-    return (uint64_t)(LEVEL0_STOP + tables_level0(table_bytes)) * table_bytes;
+    return (uint64_t)(bulk ? BULK_STOP + BULK_COMPACT : LEVEL0_STOP + LEVEL0_COMPACT) * table_bytes;
 }
 
 uint64_t hf__tables_bytes(struct tables *tables)

@@ -27,6 +27,7 @@ struct tables_options {
     bool resting; /* no compactions before hf__tables_awake(), for lack of space */
     bool no_verify;
     bool compress;
+    bool bulk; /* merged less often */
 };
 
 /* The mark of the tables: how far they go, and the state of the store when the newest was written.
@@ -48,7 +49,7 @@ enum hf_status hf__tables_look(struct hf_scope *s, const struct tables_options *
                                struct tables_mark *mark);
 
 /* The most bytes that a compaction writes before it frees any. */
-uint64_t hf__tables_compaction(size_t table_bytes);
+uint64_t hf__tables_compaction(size_t table_bytes, bool bulk);
 
 /* HF_LOCKED, HF_CORRUPT, HF_NO_SPACE, HF_IO, HF_NOMEM */
 enum hf_status hf__tables_open(struct hf_scope *s, const struct tables_options *options,

@@ -199,6 +199,8 @@ static void leave_shutdown_to_us(struct tables *tables)
 static void set_options(struct tables *tables)
 {
     size_t table_bytes = tables->options.table_bytes;
+    bool bulk = tables->options.bulk;
+    int level0 = bulk ? BULK_COMPACT : LEVEL0_COMPACT; /* level 1 takes as many */
     rocksdb_options_t *o = tables->db_options = rocksdb_options_create();
 
     rocksdb_options_set_create_if_missing(o, tables->options.missing);
@@ -210,12 +212,12 @@ static void set_options(struct tables *tables)
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_disable_auto_compactions(o, tables->options.resting);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, (int)tables_level0(table_bytes));
-    rocksdb_options_set_level0_slowdown_writes_trigger(o, LEVEL0_SLOW);
-    rocksdb_options_set_level0_stop_writes_trigger(o, LEVEL0_STOP);
-    rocksdb_options_set_max_bytes_for_level_base(o, tables_level0(table_bytes) * table_bytes);
+    rocksdb_options_set_level0_file_num_compaction_trigger(o, level0);
+    rocksdb_options_set_level0_slowdown_writes_trigger(o, bulk ? BULK_SLOW : LEVEL0_SLOW);
+    rocksdb_options_set_level0_stop_writes_trigger(o, bulk ? BULK_STOP : LEVEL0_STOP);
+    rocksdb_options_set_max_bytes_for_level_base(o, (uint64_t)level0 * table_bytes);
     rocksdb_options_set_target_file_size_base(o, table_bytes);
-    rocksdb_options_set_max_compaction_bytes(o, hf__tables_compaction(table_bytes));
+    rocksdb_options_set_max_compaction_bytes(o, hf__tables_compaction(table_bytes, bulk));
     rocksdb_options_set_compression(o, tables->options.compress ? rocksdb_lz4_compression
                                                                 : rocksdb_no_compression);
     rocksdb_options_set_keep_log_file_num(o, LOG_FILES);

@@ -13,23 +13,15 @@
 #include <rocksdb/c.h>
 
 enum {
-    LEVEL0_MIN = 4,                  /* number of files in level 0 at which a compaction starts, */
-    LEVEL0_MAX = 10,                 /* and at most: each read asks all of them */
-    LEVEL0_SLOW = 16,                /* at which adding a table is slowed down */
-    LEVEL0_STOP = 24,                /* at which adding a table waits */
-    LEVEL0_BYTES = 128 * 1024 * 1024 /* with small tables, a compaction waits for so much */
+    LEVEL0_COMPACT = 4, /* number of files in level 0 at which a compaction starts */
+    LEVEL0_SLOW = 16,   /* at which adding a table is slowed down */
+    LEVEL0_STOP = 24,   /* at which adding a table waits */
+    /* The same with `bulk`: the next level is written again by each compaction, so fewer write less. While one runs,
+     * tables come as before; if they had to wait for it, a processor would do nothing. */
+    BULK_COMPACT = 12,
+    BULK_SLOW = 32,
+    BULK_STOP = 36
 };
-
-/*
- * How many tables level 0 collects before it is merged into the next, which takes as many. Each time the next is
- * written again, too; so with four small tables, an import would write all that it stores three times.
- */
-static inline size_t tables_level0(size_t table_bytes)
-{
-    size_t tables = table_bytes ? LEVEL0_BYTES / table_bytes : LEVEL0_MAX;
-
-    return tables < LEVEL0_MIN ? LEVEL0_MIN : tables > LEVEL0_MAX ? LEVEL0_MAX : tables;
-}
 
 struct tables_state {
     struct tables *tables;

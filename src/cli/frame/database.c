@@ -274,6 +274,7 @@ static enum hf_status open_url(struct cli *cli, const struct database_settings *
                    HF_OPTIONS(hf_engine_options, .region = settings->region,
                               .no_create = !settings->create,
                               .read_only = settings->read_only || cli->unwritable,
+                              .bulk_bytes = settings->bulk_bytes,
                               .memtable_bytes = settings->memtable_bytes,
                               .cache_bytes = settings->cache_bytes),
                    db);
@@ -337,6 +338,7 @@ bool hf__database_open(struct cli *cli, const char *command,
     if (shared) { /* it is opened for all that follow, not for this command */
         named.read_only = false;
         named.memtable_bytes = named.cache_bytes = 0;
+        named.bulk_bytes = 0;
     }
     if (!is_usable(cli, command, settings, ends))
         return false;

@@ -44,6 +44,7 @@ struct database_settings {
     bool create;    /* of commands that write: a directory that is missing is made */
     bool read_only; /* of commands that read all of it: nothing changes a directory meanwhile */
     size_t memtable_bytes; /* of a directory, as the next; 0: the default */
+    uint64_t bulk_bytes;   /* about to be put at once */
     size_t cache_bytes;
     bool absent_ok;    /* the command copes with a table that is not there: DATABASE_ABSENT */
     const char *maker; /* the command that makes the table, for the error */

@@ -26,6 +26,7 @@ enum {
     CACHE_BYTES = 8 * 1024 * 1024,
     KEPT_BYTES = 32 * 1024 * 1024, /* free memory that is not given back to the system */
     LARGE_BYTES = 4 * 1024 * 1024, /* larger pieces are */
+    PIPE_BYTES = 1024 * 1024 * 1024,
     ON_ERROR_STOP = 0
 };
 
@@ -335,6 +336,17 @@ static void memory_keep(void)
 #endif
 }
 
+/* What the files have; nobody knows how much comes from a pipe. */
+static uint64_t bytes_of_all(const struct settings *settings)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < settings->sources.tasks_len; i++)
+        for (size_t j = 0; j < settings->sources.tasks[i].files_len; j++)
+            bytes += settings->sources.tasks[i].files[j].bytes;
+    return bytes ? bytes : PIPE_BYTES;
+}
+
 static enum hf_status import_check(struct command_ctx *c)
 {
     struct settings *settings = c->settings;
@@ -358,6 +370,7 @@ static enum hf_status import_check(struct command_ctx *c)
     c->database->cache_bytes = CACHE_BYTES;
     memory_keep();
     TRY(tasks_find(c));
+    c->database->bulk_bytes = bytes_of_all(settings);
     TRY(outputs_check(c));
     TRY(state_check(c));
     c->without_db = settings->dry_run; /* nothing is made: import_open() */
