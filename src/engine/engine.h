@@ -122,7 +122,7 @@ struct engine {
     atomic_bool lost;      /* a failed restore left it unknown which tables exist; see snapshot.c */
     atomic_ullong fence_changes; /* how often an item of the table of fences was written, */
     atomic_ullong fence_seen;    /* and as of which of them tables are asked anew: write/fence.c */
-    size_t key_filter_bytes; /* of a table, at most: key_filter.h */
+    size_t key_filter_bytes;     /* of a table, at most: key_filter.h */
     bool no_sync;
     bool read_only; /* nothing is written: calls that would write end in HF_DENIED */
     pthread_mutex_t blobs_lock;
