@@ -28,34 +28,34 @@ static int count_found(const struct key_filter *filter, char kind)
     char room[32];
 
     for (int i = 0; i < KEYS; i++)
-        found += hf__key_filter_has(filter, key_of(room, kind, i));
+        found += hf__row_filter_has(filter, key_of(room, kind, i));
     return found;
 }
 
 TEST(key_filter, finds_what_was_added_and_little_else)
 {
-    struct key_filter *filter = hf__key_filter_new(test_env(t), 16 * 1024 * 1024);
+    struct key_filter *filter = hf__row_filter_new(test_env(t), 16 * 1024 * 1024);
     char room[32];
 
     CHECK(filter != NULL);
     CHECK_INT(0, count_found(filter, 'a'));
     for (int i = 0; i < KEYS; i++)
-        hf__key_filter_add(test_env(t), filter, key_of(room, 'a', i));
+        hf__row_filter_add(test_env(t), filter, key_of(room, 'a', i));
     CHECK_INT(KEYS, count_found(filter, 'a'));
     CHECK(count_found(filter, 'b') < KEYS / 50);
-    hf__key_filter_free(test_env(t), filter);
+    hf__row_filter_free(test_env(t), filter);
 }
 
 TEST(key_filter, that_is_full_finds_everything)
 {
-    struct key_filter *filter = hf__key_filter_new(test_env(t), 64 * 1024);
+    struct key_filter *filter = hf__row_filter_new(test_env(t), 64 * 1024);
     char room[32];
 
     for (int i = 0; i < KEYS; i++)
-        hf__key_filter_add(test_env(t), filter, key_of(room, 'a', i));
+        hf__row_filter_add(test_env(t), filter, key_of(room, 'a', i));
     CHECK_INT(KEYS, count_found(filter, 'a'));
     CHECK_INT(KEYS, count_found(filter, 'b'));
-    hf__key_filter_free(test_env(t), filter);
+    hf__row_filter_free(test_env(t), filter);
 }
 
 struct adder {
@@ -70,14 +70,14 @@ static void *add_all(void *user)
     char room[32];
 
     for (int i = 0; i < KEYS; i++)
-        hf__key_filter_add(adder->env, adder->filter, key_of(room, adder->kind, i));
+        hf__row_filter_add(adder->env, adder->filter, key_of(room, adder->kind, i));
     return NULL;
 }
 
 TEST(key_filter, threads_add_at_the_same_time)
 {
     const struct hf_env env = hf__env_fill(NULL); /* the one of tests belongs to one thread */
-    struct key_filter *filter = hf__key_filter_new(&env, 16 * 1024 * 1024);
+    struct key_filter *filter = hf__row_filter_new(&env, 16 * 1024 * 1024);
     struct adder adders[THREADS];
     pthread_t threads[THREADS];
 
@@ -89,7 +89,7 @@ TEST(key_filter, threads_add_at_the_same_time)
         CHECK_INT(0, pthread_join(threads[i], NULL));
     for (int i = 0; i < THREADS; i++)
         CHECK_INT(KEYS, count_found(filter, (char)('a' + i)));
-    hf__key_filter_free(&env, filter);
+    hf__row_filter_free(&env, filter);
 }
 
 /* Each key is put three times with another index key, and every third is deleted in between. */

@@ -71,7 +71,7 @@ static enum hf_status filter_empty(struct hf_scope *s, struct engine *e, struct 
     hf__store_iter_close(iter);
     assert(!table->counts->keys);
     if (status == HF_OK && !found) /* without memory for it, it is merely slower */
-        table->counts->keys = hf__key_filter_new(&e->env, e->key_filter_bytes);
+        table->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
     return status;
 }
 

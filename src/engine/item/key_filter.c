@@ -37,7 +37,7 @@ struct key_filter {
     atomic_bool full;
 };
 
-struct key_filter *hf__key_filter_new(const struct hf_env *env, size_t bytes_max)
+struct key_filter *hf__row_filter_new(const struct hf_env *env, size_t bytes_max)
 {
     struct key_filter *filter = hf__env_alloc(env, sizeof(*filter));
 
@@ -49,7 +49,7 @@ struct key_filter *hf__key_filter_new(const struct hf_env *env, size_t bytes_max
     return filter;
 }
 
-void hf__key_filter_free(const struct hf_env *env, struct key_filter *filter)
+void hf__row_filter_free(const struct hf_env *env, struct key_filter *filter)
 {
     if (!filter)
         return;
@@ -130,7 +130,7 @@ static bool room_take(const struct hf_env *env, struct key_filter *filter)
     }
 }
 
-void hf__key_filter_add(const struct hf_env *env, struct key_filter *filter, struct hf_bytes key)
+void hf__row_filter_add(const struct hf_env *env, struct key_filter *filter, struct hf_bytes key)
 {
     uint64_t hash = key_hash(key);
     size_t len;
@@ -143,7 +143,7 @@ void hf__key_filter_add(const struct hf_env *env, struct key_filter *filter, str
                              memory_order_relaxed);
 }
 
-bool hf__key_filter_has(const struct key_filter *filter, struct hf_bytes key)
+bool hf__row_filter_has(const struct key_filter *filter, struct hf_bytes key)
 {
     uint64_t hash = key_hash(key), bits = key_bits(hash);
 

@@ -13,13 +13,13 @@
 struct key_filter;
 
 /* NULL: out of memory. It takes `bytes_max` at most, three bytes for each key, and nothing while it is empty. */
-struct key_filter *hf__key_filter_new(const struct hf_env *env, size_t bytes_max);
-void hf__key_filter_free(const struct hf_env *env, struct key_filter *filter);
+struct key_filter *hf__row_filter_new(const struct hf_env *env, size_t bytes_max);
+void hf__row_filter_free(const struct hf_env *env, struct key_filter *filter);
 
 /* Before the key is written, with the latch of its partition. */
-void hf__key_filter_add(const struct hf_env *env, struct key_filter *filter, struct hf_bytes key);
+void hf__row_filter_add(const struct hf_env *env, struct key_filter *filter, struct hf_bytes key);
 
 /* May it have been added? With that latch. */
-bool hf__key_filter_has(const struct key_filter *filter, struct hf_bytes key);
+bool hf__row_filter_has(const struct key_filter *filter, struct hf_bytes key);
 
 #endif

@@ -94,7 +94,7 @@ enum hf_status hf__change_read(struct hf_scope *s, struct engine *e, struct chan
     assert(change->key.len > PREFIX_LEN && !change->before.item.ptr);
     ASSERT_HELD(&e->latches[hf__stored_latch(change->key)].lock);
     if (change->table->counts->keys &&
-        !hf__key_filter_has(change->table->counts->keys, change->key))
+        !hf__row_filter_has(change->table->counts->keys, change->key))
         return HF_OK; /* the put says that it is fresh, which stores of tests verify */
     return hf__row_read(s, e, NULL, change->key, &change->before);
 }
@@ -274,7 +274,7 @@ static void remember_keys(struct engine *e, const struct change_set *set)
         const struct change *change = set->changes[i];
 
         if (change->after.item.ptr && !change->before.item.ptr && change->table->counts->keys)
-            hf__key_filter_add(&e->env, change->table->counts->keys, change->key);
+            hf__row_filter_add(&e->env, change->table->counts->keys, change->key);
     }
 }
 

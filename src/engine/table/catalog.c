@@ -185,7 +185,7 @@ void hf__table_free(struct engine *e, struct table *table, bool with_counts)
     if (!table)
         return;
     if (with_counts) {
-        hf__key_filter_free(&e->env, table->counts->keys);
+        hf__row_filter_free(&e->env, table->counts->keys);
         hf__env_free(&e->env, table->counts, sizeof(*table->counts));
     }
     hf_scope_free(table->memory);

@@ -188,7 +188,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
     if (!backup) /* without memory for it, it is merely slower */
-        (*table)->counts->keys = hf__key_filter_new(&e->env, e->key_filter_bytes);
+        (*table)->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
     status = hf__table_describe(s, e, *table, out);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
