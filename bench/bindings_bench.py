@@ -2,7 +2,8 @@
 
 The packages are packed and installed as users get them. One process for each language asks all ways in turns, and
 round again for every repetition, so that what the machine does meanwhile hits all alike; figures are medians of the
-repetitions, and ratios are those of one repetition.
+repetitions, and ratios are those of one repetition. Before that each way is called as often as the others until what
+compiles programs while they run has done so.
 
  (1) A server or a package that is not there is left out, and said so.
  (2) Servers are stopped by their process ids, also when we are interrupted.
@@ -34,6 +35,9 @@ WAYS = {
     "dynalite": "AWS's SDK, over HTTP to dynalite",
 }
 BASE = "sdk"  # ratios are to this
+QUANTILES = [0.5, 0.9, 0.99]
+API_US = 12  # a call by our interface, of which the call in C is one: bench_engine
+SDK_TIMES = 3  # how often as fast the SDK is in this process as over HTTP to any server
 
 
 def say(text):
@@ -47,7 +51,7 @@ class Bench:
         self.places = find_places(ROOT, os.path.relpath(options.build, ROOT), None, options.peers)
         self.servers = {}
         self.failures = []
-        self.results = []  # {language, operation, side_by_side, way, us: [of each repetition]}
+        self.results = []  # {language, operation, side_by_side, way, us, cpu_us, times_us: lists of each repetition}
 
     # ---- what is measured ----
 
@@ -72,6 +76,7 @@ class Bench:
         ways = [way for way in self.options.ways if way in ("sdk", "api") or way in self.servers]
         return {"ways": ways, "operations": self.options.operations, "calls": self.options.calls,
                 "repeat": self.options.repeat, "side_by_side": self.options.side_by_side,
+                "warm": self.options.warm, "quantiles": QUANTILES,
                 "endpoints": {way: f"http://127.0.0.1:{server.port}" for way, server in self.servers.items()}}
 
     def ask(self, language, command, folder, env):
@@ -86,16 +91,17 @@ class Bench:
             for line in process.stdout:
                 turn = json.loads(line)
                 key = (turn["operation"], turn["side_by_side"], turn["way"])
-                turns.setdefault(key, []).append(turn["us"])
+                turns.setdefault(key, []).append(turn)
         finally:
             if process.poll() is None and sys.exc_info()[0]:
                 process.kill()
             status = process.wait()
         if status != 0:
             self.failures.append(f"{language}: status {status}")
-        for (operation, side_by_side, way), us in turns.items():
+        for (operation, side_by_side, way), those in turns.items():
             self.results.append({"language": language, "operation": operation, "side_by_side": side_by_side,
-                                 "way": way, "us": us})
+                                 "way": way, **{name: [turn[name] for turn in those]
+                                                for name in ("us", "cpu_us", "times_us")}})
 
     def node(self):
         if not (shutil.which("node") and shutil.which("npm")):
@@ -147,36 +153,66 @@ class Bench:
 
     # ---- what comes out ----
 
-    def of(self, language, operation, side_by_side, way):
+    def of(self, language, operation, side_by_side, way, what="us"):
         for result in self.results:
             if [result[name] for name in ("language", "operation", "side_by_side", "way")] == \
                     [language, operation, side_by_side, way]:
-                return result["us"]
+                return result[what]
         return None
 
+    def rows(self):
+        return [(language, operation, side_by_side) for language in self.options.languages
+                for operation in self.options.operations for side_by_side in self.options.side_by_side
+                if any(self.of(language, operation, side_by_side, way) for way in self.options.ways)]
+
+    def table(self, title, cell):
+        print(f"\n{title}\n")
+        print(f"{'':20}" + "".join(f"{way:>22}" for way in self.options.ways))
+        for row in self.rows():
+            print(f"{row[0] + ' ' + row[1] + ' x' + str(row[2]):20}" + "".join(
+                f"{cell(row, way) if self.of(*row, way) else '-':>22}" for way in self.options.ways))
+
+    def ratios(self, row, way, what):
+        us, base = self.of(*row, way, what), self.of(*row, BASE, what)
+        return [a / b for a, b in zip(us, base)] if base and us and len(base) == len(us) else []
+
+    def with_ratio(self, what):
+        def cell(row, way):
+            ratios = self.ratios(row, way, what)
+            return f"{statistics.median(self.of(*row, way, what)):.1f}" + (
+                f" ({statistics.median(ratios):.2f})" if ratios else "")
+        return cell
+
+    def spread(self, row, way):
+        us = self.of(*row, way)
+        return f"{min(us):.0f} to {max(us):.0f}"
+
+    def quantiles(self, row, way):
+        return " ".join(f"{statistics.median(each):.0f}" for each in zip(*self.of(*row, way, "times_us")))
+
+    def goals(self):
+        for row in self.rows():
+            name = f"{row[0]} {row[1]} x{row[2]}"
+            api = self.of(*row, "api")
+            if api:
+                yield statistics.median(api) <= API_US, f"{name}: our interface at most {API_US} us", \
+                    f"{statistics.median(api):.1f}"
+            others = [statistics.median(self.ratios(row, way, "us")) for way in SERVERS if self.ratios(row, way, "us")]
+            if others:
+                yield min(others) >= SDK_TIMES, f"{name}: the SDK at least {SDK_TIMES} times as fast as over HTTP", \
+                    f"{min(others):.2f}"
+
     def print(self):
-        print("\nMicroseconds a call, and in brackets how often the time of the SDK in process. Medians of",
-              f"{self.options.repeat}.\n")
-        print(f"{'':24}" + "".join(f"{way:>18}" for way in self.options.ways))
-        for language in self.options.languages:
-            for operation in self.options.operations:
-                for side_by_side in self.options.side_by_side:
-                    base = self.of(language, operation, side_by_side, BASE)
-                    line = f"{language + ' ' + operation + ' x' + str(side_by_side):24}"
-                    found = False
-                    for way in self.options.ways:
-                        us = self.of(language, operation, side_by_side, way)
-                        if not us:
-                            line += f"{'-':>18}"
-                            continue
-                        found = True
-                        text = f"{statistics.median(us):.1f}"
-                        if base and len(base) == len(us):
-                            text += f" ({statistics.median(a / b for a, b in zip(us, base)):.2f})"
-                        line += f"{text:>18}"
-                    if found:
-                        print(line)
-        print("\n" + "\n".join(f"{way:10} {what}" for way, what in WAYS.items() if way in self.options.ways))
+        self.table(f"Microseconds a call, and in brackets how often the time of the SDK in process. Medians of "
+                   f"{self.options.repeat}.", self.with_ratio("us"))
+        self.table("The same of the processors of the program that calls; a server's own come on top of it.",
+                   self.with_ratio("cpu_us"))
+        self.table("Microseconds a call, of the fastest and of the slowest repetition.", self.spread)
+        self.table("How long a call takes: quantiles " + ", ".join(f"{q:g}" for q in QUANTILES) +
+                   ", medians of the repetitions.", self.quantiles)
+        print("\n" + "\n".join(f"{way:10} {what}" for way, what in WAYS.items() if way in self.options.ways) + "\n")
+        for met, what, figure in self.goals():
+            print(f"{'met   ' if met else 'MISSED'} {what}: {figure}")
         for failure in self.failures:
             print(f"FAILED: {failure}")
 
@@ -184,6 +220,7 @@ class Bench:
 def parse(arguments):
     p = argparse.ArgumentParser(prog="bench/bindings", description=__doc__.splitlines()[0])
     p.add_argument("--calls", type=int, default=2000, help="of every turn (2000)")
+    p.add_argument("--warm", type=int, default=3000, help="calls of every way before the turns of an operation (3000)")
     p.add_argument("--repeat", type=int, default=7, help="turns of every way (7)")
     p.add_argument("--side-by-side", default="1,16", metavar="LIST",
                    help="how many calls are under way at a time (1,16); Python: threads")
@@ -206,8 +243,8 @@ def parse(arguments):
         options.side_by_side = [int(each) for each in options.side_by_side.split(",")]
     except ValueError:
         p.error("--side-by-side: numbers with commas")
-    if options.calls < 1 or options.repeat < 1 or min(options.side_by_side) < 1:
-        p.error("--calls, --repeat and --side-by-side must be at least 1")
+    if options.calls < 1 or options.warm < 1 or options.repeat < 1 or min(options.side_by_side) < 1:
+        p.error("--calls, --warm, --repeat and --side-by-side must be at least 1")
     if not os.path.isfile(os.path.join(options.build, "holdfast")):
         p.error(f"{options.build}/holdfast is not there")
     return options
@@ -216,8 +253,8 @@ def parse(arguments):
 def main():
     options = parse(sys.argv[1:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    about = {"calls": options.calls, "repeat": options.repeat, "load": round(os.getloadavg()[0], 2),
-             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    about = {"calls": options.calls, "warm": options.warm, "repeat": options.repeat, "load": round(os.getloadavg()[0], 2),
+             "nproc": os.cpu_count(), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     if about["load"] > 0.5:
         say("others use this machine: figures will be uneven")

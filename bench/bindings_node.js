@@ -1,6 +1,7 @@
 /*
  * bindings_node.js: the side of bench/bindings in Node. Its argument is JSON, see settings() there; it prints
- * a line of JSON for every turn: { operation, side_by_side, way, us }, microseconds of wall time a call.
+ * a line of JSON for every turn: { operation, side_by_side, way, us, cpu_us, times_us }: microseconds of wall time and
+ * of this process's processors a call, and the quantiles of the times that calls took.
  */
 'use strict';
 const { open } = require('holdfast');
@@ -27,14 +28,24 @@ const bySdk = (client) => ({
     put: (n) => client.send(new PutItemCommand({ TableName: TABLE, Item: attributes(item(n)) })),
 });
 
-async function turn(call, sideBySide) {
+async function turn(call, sideBySide, calls) {
+    const times = new Float64Array(calls);
     let next = 0;
-    const begin = process.hrtime.bigint();
+    const cpu = process.cpuUsage(), begin = performance.now();
     await Promise.all(Array.from({ length: sideBySide }, async () => {
-        while (next < settings.calls)
-            await call(next++);
+        while (next < calls) {
+            const n = next++, before = performance.now();
+            await call(n);
+            times[n] = performance.now() - before;
+        }
     }));
-    return Number(process.hrtime.bigint() - begin) / 1000 / settings.calls;
+    const ms = performance.now() - begin, { user, system } = process.cpuUsage(cpu);
+    times.sort();
+    return {
+        us: (ms * 1000) / calls,
+        cpu_us: (user + system) / calls,
+        times_us: settings.quantiles.map((q) => times[Math.min(calls - 1, Math.floor(q * calls))] * 1000),
+    };
 }
 
 (async () => {
@@ -44,19 +55,21 @@ async function turn(call, sideBySide) {
     for (const way of settings.ways)
         ways[way] = way === 'api' ? { get: (n) => db.get(TABLE, key(n)), put: (n) => db.put(TABLE, item(n)) }
             : bySdk(new DynamoDBClient(way === 'sdk' ? db.clientConfig() : { endpoint: settings.endpoints[way], region: 'us-east-1' }));
-    for (const { put, get } of Object.values(ways))
-        for (let n = 0; n < ITEMS; n++) { /* the items, and the first calls, which are slow */
+    for (const { put } of Object.values(ways))
+        for (let n = 0; n < ITEMS; n++)
             await put(n);
-            await get(n);
-        }
     for (const operation of settings.operations)
-        for (const sideBySide of settings.side_by_side)
+        for (const sideBySide of settings.side_by_side) {
+            /* What is called often is compiled anew, several times. The same number of calls for all. */
+            for (const way of settings.ways)
+                await turn(ways[way][operation], sideBySide, settings.warm);
             for (let round = 0; round < settings.repeat; round++)
                 for (let i = 0; i < settings.ways.length; i++) {
                     const way = settings.ways[(i + round) % settings.ways.length];
-                    const us = await turn(ways[way][operation], sideBySide);
-                    console.log(JSON.stringify({ operation, side_by_side: sideBySide, way, us }));
+                    const figures = await turn(ways[way][operation], sideBySide, settings.calls);
+                    console.log(JSON.stringify({ operation, side_by_side: sideBySide, way, ...figures }));
                 }
+        }
     await db.close();
     process.exit(0); /* and not when the last connection is idle for long */
 })().catch((error) => {

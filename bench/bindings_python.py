@@ -1,5 +1,6 @@
 """The side of bench/bindings in Python. Its argument is JSON, see settings() there; it prints a line of JSON for
-every turn: operation, side_by_side (threads), way, us: microseconds of wall time a call."""
+every turn: operation, side_by_side (threads), way, us, cpu_us, times_us: microseconds of wall time and of this process's
+processors a call, and the quantiles of the times that calls took."""
 
 import json
 import sys
@@ -44,17 +45,24 @@ def by_sdk(client):
             "put": lambda n: client.put_item(TableName=TABLE, Item=attributes(item(n)))}
 
 
-def turn(call, side_by_side):
-    def calls(first):
-        for n in range(first, SETTINGS["calls"], side_by_side):
+def turn(call, side_by_side, calls):
+    times = [0.0] * calls
+
+    def work(first):
+        for n in range(first, calls, side_by_side):
+            before = time.perf_counter()
             call(n)
-    threads = [threading.Thread(target=calls, args=(first,)) for first in range(side_by_side)]
-    begin = time.perf_counter()
+            times[n] = time.perf_counter() - before
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(side_by_side)]
+    cpu, begin = time.process_time(), time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return (time.perf_counter() - begin) * 1e6 / SETTINGS["calls"]
+    wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    times.sort()
+    return {"us": wall * 1e6 / calls, "cpu_us": cpu * 1e6 / calls,
+            "times_us": [times[min(calls - 1, int(q * calls))] * 1e6 for q in SETTINGS["quantiles"]]}
 
 
 def main():
@@ -70,17 +78,18 @@ def main():
             else:
                 ways[way] = by_sdk(boto3.client("dynamodb", endpoint_url=SETTINGS["endpoints"][way], config=many))
         for calls in ways.values():
-            for n in range(ITEMS):  # the items, and the first calls, which are slow
+            for n in range(ITEMS):
                 calls["put"](n)
-                calls["get"](n)
         for operation in SETTINGS["operations"]:
             for side_by_side in SETTINGS["side_by_side"]:
+                for calls in ways.values():  # connections, and memory that is taken once
+                    turn(calls[operation], side_by_side, SETTINGS["warm"])
                 for rotate in range(SETTINGS["repeat"]):
                     names = SETTINGS["ways"]
                     for i in range(len(names)):
                         way = names[(i + rotate) % len(names)]
-                        us = turn(ways[way][operation], side_by_side)
-                        print(json.dumps({"operation": operation, "side_by_side": side_by_side, "way": way, "us": us}),
+                        figures = turn(ways[way][operation], side_by_side, SETTINGS["calls"])
+                        print(json.dumps({"operation": operation, "side_by_side": side_by_side, "way": way, **figures}),
                               flush=True)
 
 

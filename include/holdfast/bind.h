@@ -118,6 +118,20 @@ HF_API HF_NODISCARD enum hf_status hf_bind_call(struct hf_scope *s, struct hf_bi
                                                 struct hf_str method, struct hf_str json,
                                                 struct hf_str *result);
 
+/*
+ * The same for the thread of an event loop, which has no time to wait. *done is true if the method was
+ * called; otherwise nothing was done, and HF_OK is returned: call it on another thread. Tried are
+ *
+ *     GetItem                          where what it reads is in memory
+ *     PutItem, UpdateItem, DeleteItem  of a database in memory
+ *
+ * and neither a disk nor a network is waited for, nor a lock that is held for long. A loop that makes
+ * many such calls one after the other should look after its other work now and then. Since 0.3.
+ */
+HF_API HF_NODISCARD enum hf_status hf_bind_try(struct hf_scope *s, struct hf_bind *bind,
+                                               struct hf_str method, struct hf_str json, bool *done,
+                                               struct hf_str *result);
+
 /* ---- all methods, from any language --------------------------------------------------------- */
 
 /*

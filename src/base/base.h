@@ -160,6 +160,7 @@ struct hf__patience {
     size_t bytes;      /* bytes that may still be read */
     size_t unseen;     /* bytes that were read since the clock was read */
     size_t work;       /* bytes of work since the last item */
+    bool no_waits;     /* nor is there time to wait for the disk, or for a thread that does */
     bool lost;         /* the limit was passed, and the call ended for that */
 };
 void hf__scope_set_patience(struct hf_scope *s, struct hf__patience *patience);
@@ -169,6 +170,7 @@ enum hf_status hf__scope_patient(struct hf_scope *s, size_t bytes);
 enum hf_status hf__scope_patient_work(struct hf_scope *s, size_t bytes);
 /* For code that waits for something else, such as a latch: is there a limit; the limit is passed. */
 bool hf__scope_has_patience(const struct hf_scope *s);
+bool hf__scope_may_wait(const struct hf_scope *s); /* false: by `no_waits` */
 enum hf_status hf__scope_lose_patience(struct hf_scope *s);
 
 /* Bytes of memory that the scope has. */

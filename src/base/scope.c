@@ -585,6 +585,11 @@ bool hf__scope_has_patience(const struct hf_scope *s)
     return s->patience != NULL;
 }
 
+bool hf__scope_may_wait(const struct hf_scope *s)
+{
+    return !s->patience || !s->patience->no_waits;
+}
+
 enum hf_status hf__scope_lose_patience(struct hf_scope *s)
 {
     assert(s->patience);

@@ -19,6 +19,8 @@
 #include <holdfast/client.h>
 #include <holdfast/table.h>
 
+#include <time.h>
+
 #include "base/wait.h"
 #include "bind/serve.h"
 #include "bind/session.h"
@@ -634,6 +636,32 @@ enum hf_status hf_bind_call(struct hf_scope *s, struct hf_bind *bind, struct hf_
         return hf__bind_finish(s, hf__fail(s, HF_INVALID, "hf_bind_call() was called with NULL"),
                                &buf, result);
     return hf__bind_run(s, bind, method, json, result, &take);
+}
+
+enum { TRY_NS = 1000000, TRY_BYTES = 4 * 1024 * 1024 }; /* of hf_bind_try() */
+
+enum hf_status hf_bind_try(struct hf_scope *s, struct hf_bind *bind, struct hf_str method,
+                           struct hf_str json, bool *done, struct hf_str *result)
+{
+    struct hf__patience patience = {.bytes = TRY_BYTES, .no_waits = true};
+    enum hf_status status;
+    struct timespec now;
+
+    *done = false;
+    *result = (struct hf_str){0};
+    if (!bind || !is_operation(method) || !hf__bind_is_quick(bind->db, method))
+        return HF_OK;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    patience.until_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + TRY_NS;
+    hf__scope_set_patience(s, &patience);
+    status = hf_bind_call(s, bind, method, json, result);
+    hf__scope_set_patience(s, NULL);
+    *done = !patience.lost;
+    if (*done)
+        return status;
+    *result = (struct hf_str){0};
+    hf__scope_error_clear(s);
+    return HF_OK;
 }
 
 int hf_bind_cancel(struct hf_bind *bind, uint64_t cancel)

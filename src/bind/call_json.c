@@ -3,6 +3,7 @@
  * reader and writer, the same bodies of errors.
  */
 #include "bind/private.h"
+#include "db/db.h"
 #include "ops/fields.h"
 #include "wire/wire.h"
 
@@ -127,6 +128,13 @@ enum hf_status hf__bind_operation(struct hf_scope *s, struct hf_db *db, struct h
                                   struct hf_str json, bool read_only, struct hf_json_answer *answer)
 {
     return operation_call(s, db, operation, json, read_only, true, answer);
+}
+
+bool hf__bind_is_quick(struct hf_db *db, struct hf_str operation)
+{
+    const struct op *op = hf__op_of_name(OP_DYNAMODB, operation);
+
+    return op && db->calls->is_quick && db->calls->is_quick(db, op->op);
 }
 
 enum hf_status hf__bind_operation_refused(struct hf_scope *s, enum hf_status status,

@@ -122,6 +122,8 @@ enum hf_status hf__bind_tx_actions(struct hf_scope *s, const struct hf_tx *tx,
 enum hf_status hf__bind_operation(struct hf_scope *s, struct hf_db *db, struct hf_str operation,
                                   struct hf_str json, bool read_only,
                                   struct hf_json_answer *answer);
+/* May that operation be tried by a caller that has no time to wait? */
+bool hf__bind_is_quick(struct hf_db *db, struct hf_str operation);
 /* The answer of one that was refused before it was done, by the scope's error. */
 enum hf_status hf__bind_operation_refused(struct hf_scope *s, enum hf_status status,
                                           struct hf_json_answer *answer);

@@ -26,6 +26,9 @@ struct db_calls {
                            void *response);
     /* Wait until the ticket of a pending sync is durable. NULL: its calls leave no sync pending. */
     enum hf_status (*sync)(struct hf_scope *s, struct hf_db *db, uint64_t ticket);
+    /* May the operation be tried by a caller that has no time to wait (hf__patience's `no_waits`)?
+     * It then is done at once, or ends without an effect and the patience is lost. NULL: none may. */
+    bool (*is_quick)(struct hf_db *db, enum hf_op op);
     void (*close)(struct hf_db *db);
     /* NULL: it has every feature. Wrappers ask the inner one: hf_db_supports(). */
     enum hf_status (*supports)(struct hf_scope *s, struct hf_db *db, enum hf_feature feature,

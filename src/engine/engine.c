@@ -249,6 +249,16 @@ void hf__schema_lock(struct engine *e)
     pthread_rwlock_wrlock(&e->schema);
 }
 
+enum hf_status hf__schema_read(struct hf_scope *s, struct engine *e)
+{
+    if (pthread_rwlock_tryrdlock(&e->schema) == 0)
+        return HF_OK;
+    if (!hf__scope_may_wait(s))
+        return hf__scope_lose_patience(s);
+    pthread_rwlock_rdlock(&e->schema);
+    return HF_OK;
+}
+
 static void init_locks(struct engine *e)
 {
     pthread_rwlockattr_t fair;
@@ -357,7 +367,19 @@ static struct hf_str engine_opener(struct hf_db *db)
     return hf_str_of(e->opener, sizeof(e->opener));
 }
 
+/* A write to a directory waits for the disk. A read does so where a block is not in the cache. */
+static bool engine_is_quick(struct hf_db *db, enum hf_op op)
+{
+    struct engine *e = (struct engine *)(void *)db;
+
+    if (op == HF_OP_GET_ITEM)
+        return true;
+    return e->in_memory &&
+           (op == HF_OP_PUT_ITEM || op == HF_OP_UPDATE_ITEM || op == HF_OP_DELETE_ITEM);
+}
+
 static const struct db_calls engine_calls = {.call = engine_call,
+                                             .is_quick = engine_is_quick,
                                              .sync = engine_wait_durable,
                                              .close = engine_close,
                                              .blobs = engine_blobs,
@@ -396,6 +418,7 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     struct hf_engine_options o = fill_options(options);
     struct hf_env env = hf__env_fill(o.env);
     struct engine *e = hf__env_alloc(&env, sizeof(*e));
+    struct store_stats stats;
     enum hf_status status;
 
     assert(store);
@@ -412,6 +435,8 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     e->no_sync = o.sync == HF_SYNC_NONE;
     e->key_filter_bytes =
         (o.memtable_bytes ? o.memtable_bytes : KEY_FILTERS * KEY_FILTER_BYTES) / KEY_FILTERS;
+    hf__store_stats(store, &stats);
+    e->in_memory = !stats.path.ptr;
     make_opener(e);
     e->read_only = o.read_only;
     init_locks(e);

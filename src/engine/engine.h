@@ -124,6 +124,7 @@ struct engine {
     atomic_ullong fence_seen;    /* and as of which of them tables are asked anew: write/fence.c */
     size_t key_filter_bytes;     /* of a table, at most: key_filter.h */
     bool no_sync;
+    bool in_memory; /* the store is */
     bool read_only; /* nothing is written: calls that would write end in HF_DENIED */
     pthread_mutex_t blobs_lock;
     struct hf_blobs
@@ -150,6 +151,9 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
 
 /* Lock the schema to change it, without keeping readers out for long. */
 void hf__schema_lock(struct engine *e);
+
+/* Lock it for reading. It fails only for a caller that has no time to wait: hf__scope_may_wait(). */
+enum hf_status hf__schema_read(struct hf_scope *s, struct engine *e);
 
 /* Does any thread hold the schema lock, or hold it for writing? Which one is unknown. */
 static inline bool schema_is_held(struct engine *e)

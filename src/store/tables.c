@@ -121,6 +121,8 @@ static enum hf_status read_nothing(struct hf_scope *s, const struct tables *tabl
 
 /* ---- states --------------------------------------------------------------------------------- */
 
+enum { CACHE_TIER = 1 }; /* RocksDB's kBlockCacheTier, which <rocksdb/c.h> has no name for */
+
 static rocksdb_readoptions_t *new_read_options(const struct tables *tables)
 {
     rocksdb_readoptions_t *options = rocksdb_readoptions_create();
@@ -138,6 +140,9 @@ void hf__tables_state_fill(struct tables_state *state, struct tables *tables)
         state->snapshot = rocksdb_create_snapshot(tables->db);
         state->options = new_read_options(tables);
         rocksdb_readoptions_set_snapshot(state->options, state->snapshot);
+        state->cached = new_read_options(tables);
+        rocksdb_readoptions_set_snapshot(state->cached, state->snapshot);
+        rocksdb_readoptions_set_read_tier(state->cached, CACHE_TIER);
     }
     atomic_fetch_add(&tables->states, 1);
 }
@@ -155,6 +160,7 @@ void hf__tables_state_empty(struct tables_state *state)
 {
     if (state->snapshot) {
         rocksdb_readoptions_destroy(state->options);
+        rocksdb_readoptions_destroy(state->cached);
         hf__rocksdb_release(state->tables->db, state->snapshot);
     }
     assert(atomic_load(&state->tables->states) > 0);
@@ -187,9 +193,16 @@ struct tables_state *hf__tables_newest(struct tables *tables)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/* RocksDB has not looked, for what it looks for is not in the cache. */
+static bool is_incomplete(const char *error)
+{
+    return strncmp(error, "Result incomplete", 17) == 0;
+}
+
 enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, struct hf_bytes key,
                               struct hf_bytes *value)
 {
+    bool waits = hf__scope_may_wait(s);
     rocksdb_pinnableslice_t *pinned;
     char *error = NULL;
     const char *from;
@@ -199,8 +212,12 @@ enum hf_status hf__tables_get(struct hf_scope *s, struct tables_state *state, st
     if (!state->snapshot)
         return read_nothing(s, state->tables, state->is_down);
     count_nothing();
-    pinned = rocksdb_get_pinned(state->tables->db, state->options, (const char *)key.ptr, key.len,
-                                &error);
+    pinned = rocksdb_get_pinned(state->tables->db, waits ? state->options : state->cached,
+                                (const char *)key.ptr, key.len, &error);
+    if (error && !waits && is_incomplete(error)) {
+        rocksdb_free(error);
+        return hf__scope_lose_patience(s);
+    }
     if (error)
         return read_failed(s, state->tables, error);
     if (!pinned)

@@ -29,6 +29,7 @@ struct tables_state {
     const rocksdb_snapshot_t *snapshot; /* NULL: there is no database yet, or is_down */
     bool is_down;                       /* the database could not be reopened */
     rocksdb_readoptions_t *options;
+    rocksdb_readoptions_t *cached; /* the same for what is in the cache */
 };
 
 struct tables_iter {

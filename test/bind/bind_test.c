@@ -7,10 +7,13 @@
 
 #include <holdfast/faults.h>
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "engine/item/latch.h"
 #include "help.h"
 
 #define USERS                                                                                      \
@@ -414,5 +417,134 @@ TEST(bind_slow, a_bind_ends_while_tables_are_being_opened)
         CHECK_INT(0, pthread_join(calls[i].thread, NULL));
         CHECK(calls[i].status == HF_CANCELED || calls[i].status == HF_STOPPED);
     }
+    bind_rig_close(&r);
+}
+
+/* ---- without waiting ------------------------------------------------------------------------ */
+
+static const char thing_get[] = "{'TableName':'things','Key':{'id':{'S':'7'}}}";
+static const char thing_get_newest[] =
+    "{'TableName':'things','Key':{'id':{'S':'7'}},'ConsistentRead':true}";
+static const char thing_put[] = "{'TableName':'things','Item':{'id':{'S':'7'}}}";
+static const char thing_update[] =
+    "{'TableName':'things','Key':{'id':{'S':'7'}},'UpdateExpression':'SET n = :n',"
+    "'ExpressionAttributeValues':{':n':{'N':'1'}}}";
+static const char thing_refused[] =
+    "{'TableName':'things','Item':{'id':{'S':'7'}},'ConditionExpression':"
+    "'attribute_not_exists(id)'}";
+
+static bool try_call(struct rig_bind *r, enum hf_status expected, const char *method,
+                     const char *json)
+{
+    bool done;
+    enum hf_status status =
+        hf_bind_try(r->s, r->bind, hf_str_from(method), bind_json(r, json), &done, &r->result);
+
+    CHECK_INT(expected, status);
+    CHECK(done == (r->result.ptr != NULL));
+    CHECK(done || hf_scope_error(r->s)->status == HF_OK);
+    return done;
+}
+
+static void make_things(struct rig_bind *r)
+{
+    CHECK_OK(bind_call(r, "CreateTable",
+                       "{'TableName':'things','BillingMode':'PAY_PER_REQUEST','KeySchema':[{"
+                       "'AttributeName':'id','KeyType':'HASH'}],'AttributeDefinitions':[{"
+                       "'AttributeName':'id','AttributeType':'S'}]}"));
+}
+
+TEST(bind_try, one_item_in_memory_is_done_at_once)
+{
+    struct rig_bind r = bind_rig(t, false);
+
+    make_things(&r);
+    CHECK(try_call(&r, HF_OK, "PutItem", thing_put));
+    CHECK(try_call(&r, HF_OK, "UpdateItem", thing_update));
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get));
+    CHECK_STR("{\"Item\":{\"id\":{\"S\":\"7\"},\"n\":{\"N\":\"1\"}}}", r.result);
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get_newest));
+    CHECK(try_call(&r, HF_CONDITION, "PutItem", thing_refused));
+    CHECK(strstr(r.result.ptr, "ConditionalCheckFailedException") != NULL);
+    CHECK(try_call(&r, HF_SERIALIZATION, "GetItem", "{"));
+    CHECK(try_call(&r, HF_OK, "DeleteItem", thing_get));
+    CHECK_BIND(&r, "{}", "GetItem", thing_get);
+    bind_rig_close(&r);
+}
+
+TEST(bind_try, what_may_take_long_is_left_alone)
+{
+    struct rig_bind r = bind_rig(t, false);
+    struct engine *e = hf__engine_of(r.db);
+    bool done = true;
+
+    make_things(&r);
+    CHECK(!try_call(&r, HF_OK, "Scan", "{'TableName':'things'}"));
+    CHECK(!try_call(&r, HF_OK, "CreateTable", "{}"));
+    CHECK(!try_call(&r, HF_OK, "lock.list", "{}"));
+    CHECK(!try_call(&r, HF_OK, "nothing", "{}"));
+    CHECK_OK(hf_bind_try(r.s, NULL, HF_STR("GetItem"), HF_STR("{}"), &done, &r.result));
+    CHECK(!done);
+    CHECK_INT(0, pthread_rwlock_wrlock(&e->schema)); /* as somebody who makes a table has it */
+    CHECK(!try_call(&r, HF_OK, "PutItem", thing_put));
+    CHECK(!try_call(&r, HF_OK, "GetItem", thing_get));
+    pthread_rwlock_unlock(&e->schema);
+    for (size_t i = 0; i < LATCH_COUNT; i++) /* as a transaction that writes has them */
+        hf__latch(e, i);
+    CHECK(!try_call(&r, HF_OK, "PutItem", thing_put));
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get));
+    CHECK_STR("{}", r.result);
+    for (size_t i = 0; i < LATCH_COUNT; i++)
+        hf__unlatch(e, i, 0);
+    CHECK(try_call(&r, HF_OK, "PutItem", thing_put));
+    bind_rig_close(&r);
+}
+
+enum { LARGE = 60000 };
+
+static void put_large(struct rig_bind *r, int id)
+{
+    char *pad = hf_scope_alloc(r->s, LARGE);
+    struct hf_str json;
+
+    CHECK(pad != NULL);
+    memset(pad, 'x', LARGE);
+    json =
+        hf_scope_format(r->s, "{'TableName':'things','Item':{'id':{'S':'%d'},'pad':{'S':'%.*s'}}}",
+                        id, LARGE, pad);
+    CHECK_OK(bind_call(r, "PutItem", json.ptr));
+}
+
+TEST(bind_try, of_a_directory_only_reads_of_what_is_in_memory)
+{
+    struct rig_bind r;
+    char url[PATH_MAX];
+
+    (void)snprintf(url, sizeof(url), "embedded:%s/db", test_directory(t));
+    r = bind_rig_real(t, url);
+
+    make_things(&r);
+    CHECK(!try_call(&r, HF_OK, "PutItem", thing_put));
+    CHECK_BIND(&r, "{}", "GetItem", thing_get); /* it was not done */
+    CHECK_OK(bind_call(&r, "PutItem", thing_put));
+    for (int i = 0; i < 10; i++) /* what an open reads is in other blocks */
+        put_large(&r, i);
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get));
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get_newest));
+    bind_rig_close(&r);
+    r = bind_rig_real(t, url);
+    CHECK(!try_call(&r, HF_OK, "GetItem", thing_get));
+    CHECK_OK(bind_call(&r, "GetItem", thing_get));
+    CHECK(try_call(&r, HF_OK, "GetItem", thing_get));
+    CHECK(strstr(r.result.ptr, "{\"Item\":{\"id\":{\"S\":\"7\"}") == r.result.ptr);
+    bind_rig_close(&r);
+}
+
+/* A client waits for a network, whatever it is asked for. */
+TEST(bind_try, of_a_service_nothing)
+{
+    struct rig_bind r = bind_rig_real(t, "http://127.0.0.1:1");
+
+    CHECK(!try_call(&r, HF_OK, "GetItem", thing_get));
     bind_rig_close(&r);
 }

@@ -79,6 +79,48 @@ TEST(store_tables, a_table_that_fails_stops_writes)
     hf_scope_free(s);
 }
 
+/* Who has no time to wait reads what is in memory, and is told of the rest; nothing is read for it. */
+TEST(store_tables, a_read_without_time_leaves_the_disk_alone)
+{
+    struct hf_scope *s = hf_scope_new(test_env(t));
+    const char *path = test_directory(t);
+    struct hf__patience patience = {.bytes = MIB, .until_ns = UINT64_MAX, .no_waits = true};
+    const struct hf_bytes key = hf_bytes_of("k", 1), none = hf_bytes_of("n", 1);
+    struct store_batch batch = {.ops = {.scope = s}};
+    struct hf__store *store;
+    struct hf_bytes value;
+    uint64_t ticket;
+
+    CHECK_OK(open_store(t, s, path, SMALL, 0, &store));
+    hf__batch_put(&batch, key, hf_bytes_of("value", 5));
+    CHECK_OK(hf__store_write(s, store, &batch, &ticket));
+    hf__scope_set_patience(s, &patience);
+    CHECK_OK(hf__store_get(s, store, NULL, key, &value));
+    CHECK_INT(5, value.len);
+    hf__store_close(store); /* now it is in a table */
+
+    hf__scope_set_patience(s, NULL);
+    CHECK_OK(open_store(t, s, path, SMALL, 0, &store));
+    for (int round = 0; round < 2; round++) {
+        hf__scope_set_patience(s, &patience);
+        CHECK_INT(HF_TIMEOUT, hf__store_get(s, store, NULL, key, &value));
+        CHECK(patience.lost);
+        patience.lost = false;
+    }
+    hf__scope_set_patience(s, NULL);
+    CHECK_OK(hf__store_get(s, store, NULL, key, &value));
+    hf__scope_set_patience(s, &patience);
+    value = (struct hf_bytes){0};
+    CHECK_OK(hf__store_get(s, store, NULL, key, &value));
+    CHECK_INT(5, value.len);
+    value = (struct hf_bytes){0};
+    CHECK_OK(hf__store_get(s, store, NULL, none, &value)); /* of the same block */
+    CHECK(!value.ptr && !patience.lost);
+    hf__scope_set_patience(s, NULL);
+    hf__store_close(store);
+    hf_scope_free(s);
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static struct {

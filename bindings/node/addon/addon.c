@@ -1,16 +1,19 @@
 /*
- * addon.c: the engine and all patterns for node, as one Node-API module of five functions.
+ * addon.c: the engine and all patterns for node, as one Node-API module of six functions.
  *
  *     open(url, options)            -> promise of a handle; options are JSON
  *     call(handle, method, json, lane, number, timeout) -> promise of the result; rejected with the
  *                                   error, as JSON; the timeout is in milliseconds, 0 for none
+ *     now(handle, method, json)     -> the result, if the call can be done without waiting; throws the
+ *                                   error, as JSON; undefined: nothing was done, so use call()
  *     cancel(number)                end the call with that number soon; is there one?
  *     close(handle)                 -> promise
  *     teardown()                    cancel everything, wait for it, close what is open
  *
  * What methods there are and what they take is said by <holdfast/bind.h>; what they look like in
  * JavaScript is the business of the scripts. Nothing here blocks the thread of the caller, except
- * teardown(), which is for the end of it.
+ * teardown(), which is for the end of it. now() is hf_bind_try(): it waits neither for a disk nor for
+ * a network, and saves the way to a thread and back, which takes ten times as long as a small call.
  *
  * A call is a job. It goes to a thread of a pool, which does it in a scope of the job's; then it
  * stands in `done`, and the thread of JavaScript, woken by a thread-safe function, resolves its
@@ -45,7 +48,9 @@
 enum {
     CALL_THREADS = 16,   /* for calls that come to an end by themselves */
     WAIT_THREADS = 1024, /* for those that wait, at most */
-    SPARE_SCOPES = 32    /* kept for the next calls */
+    SPARE_SCOPES = 32,   /* kept for the next calls */
+    METHOD_MAX = 64,     /* bytes of a method of now(), */
+    NOW_MAX = 64 * 1024  /* and of its arguments: what is longer takes its time */
 };
 
 enum job_kind { JOB_OPEN, JOB_CALL, JOB_CLOSE };
@@ -91,8 +96,10 @@ struct home {
     struct handle *handles;
     struct hf_scope *spare[SPARE_SCOPES];
     unsigned spare_len;
-    unsigned pending; /* jobs whose promise is pending; of the thread of JavaScript */
     bool down;
+    /* of the thread of JavaScript: */
+    unsigned pending; /* jobs whose promise is pending */
+    char now[NOW_MAX];
 };
 
 static const char no_memory[] =
@@ -201,6 +208,32 @@ static void run_open(struct job *job)
     }
 }
 
+/* A scope for a call on the handle, which is not closed before call_end(). Otherwise *refused says why
+ * there is none. Call with the mutex held. */
+static struct hf_scope *call_begin(struct handle *handle, const char **refused)
+{
+    struct home *home = handle->home;
+    struct hf_scope *s = NULL;
+
+    if (handle->closing)
+        *refused = is_closed;
+    else if (home->spare_len > 0)
+        s = home->spare[--home->spare_len];
+    else if ((s = hf_scope_new(NULL)) == NULL)
+        *refused = no_memory;
+    if (s)
+        handle->running++;
+    return s;
+}
+
+/* Call with the mutex held. */
+static void call_end(struct handle *handle)
+{
+    assert(handle->running > 0);
+    if (--handle->running == 0)
+        pthread_cond_broadcast(&handle->quiet);
+}
+
 static void run_call(struct job *job)
 {
     struct home *home = job->home;
@@ -210,14 +243,8 @@ static void run_call(struct job *job)
     pthread_mutex_lock(&home->mutex);
     if (job->canceled)
         refused = was_canceled;
-    else if (handle->closing)
-        refused = is_closed;
-    else if (home->spare_len > 0)
-        job->scope = home->spare[--home->spare_len];
-    else if ((job->scope = hf_scope_new(NULL)) == NULL)
-        refused = no_memory;
-    if (!refused)
-        handle->running++;
+    else
+        job->scope = call_begin(handle, &refused);
     pthread_mutex_unlock(&home->mutex);
     if (refused) {
         job_fail(job, refused);
@@ -231,8 +258,7 @@ static void run_call(struct job *job)
         job_fail(job, no_memory);
 
     pthread_mutex_lock(&home->mutex);
-    if (--handle->running == 0)
-        pthread_cond_broadcast(&handle->quiet);
+    call_end(handle);
     pthread_mutex_unlock(&home->mutex);
 }
 
@@ -268,21 +294,25 @@ static void job_run(struct task *task)
     pthread_mutex_unlock(&home->mutex);
 }
 
+static void scope_give(struct home *home, struct hf_scope *s)
+{
+    hf_scope_reset(s);
+    pthread_mutex_lock(&home->mutex);
+    if (home->spare_len < SPARE_SCOPES) {
+        home->spare[home->spare_len++] = s;
+        s = NULL;
+    }
+    pthread_mutex_unlock(&home->mutex);
+    hf_scope_free(s);
+}
+
 /* Call on the thread of JavaScript, or when there is none any more. */
 static void job_free(struct job *job)
 {
     struct home *home = job->home;
 
-    if (job->scope) {
-        pthread_mutex_lock(&home->mutex);
-        if (home->spare_len < SPARE_SCOPES) {
-            hf_scope_reset(job->scope);
-            home->spare[home->spare_len++] = job->scope;
-            job->scope = NULL;
-        }
-        pthread_mutex_unlock(&home->mutex);
-        hf_scope_free(job->scope);
-    }
+    if (job->scope)
+        scope_give(home, job->scope);
     if (job->handle)
         handle_unref(job->handle);
     hf_bind_free(job->opened);
@@ -493,6 +523,50 @@ static napi_value addon_call(napi_env env, napi_callback_info info)
     return job_begin(env, job, lane == 0 ? home->calls : home->waits);
 }
 
+/* Throw what is no Error but a text, as promises are rejected with one. */
+static napi_value throw_text(napi_env env, struct hf_str text)
+{
+    (void)napi_throw(env, text_value(env, text));
+    return NULL;
+}
+
+static napi_value addon_now(napi_env env, napi_callback_info info)
+{
+    napi_value args[3], result = NULL;
+    struct home *home = arguments(env, info, 3, args);
+    struct handle *handle = home ? handle_of(env, args[0]) : NULL;
+    const char *refused = NULL;
+    char method[METHOD_MAX];
+    size_t method_len = 0, len = 0;
+    struct hf_scope *s;
+    struct hf_str answer = {0};
+    bool done = false, failed;
+
+    if (!handle ||
+        napi_get_value_string_utf8(env, args[1], method, sizeof(method), &method_len) != napi_ok ||
+        napi_get_value_string_utf8(env, args[2], home->now, NOW_MAX, &len) != napi_ok)
+        return throw_error(env, "now(handle, method, json)");
+    /* A text that was cut ends at a whole character, so up to three bytes before the end. */
+    if (method_len + 1 == sizeof(method) || len + 4 >= NOW_MAX)
+        return NULL;
+    pthread_mutex_lock(&home->mutex);
+    s = call_begin(handle, &refused);
+    pthread_mutex_unlock(&home->mutex);
+    if (!s)
+        return throw_text(env, hf_str_from(refused));
+    failed = hf_bind_try(s, handle->bind, hf_str_of(method, method_len), hf_str_of(home->now, len),
+                         &done, &answer) != HF_OK;
+    if (done && failed)
+        throw_text(env, answer.ptr ? answer : hf_str_from(no_memory));
+    else if (done)
+        result = text_value(env, answer);
+    pthread_mutex_lock(&home->mutex);
+    call_end(handle);
+    pthread_mutex_unlock(&home->mutex);
+    scope_give(home, s);
+    return result;
+}
+
 static napi_value addon_cancel(napi_env env, napi_callback_info info)
 {
     napi_value args[1], result = NULL;
@@ -619,8 +693,8 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         const char *name;
         napi_callback call;
     } functions[] = {
-        {"open", addon_open},   {"call", addon_call},         {"cancel", addon_cancel},
-        {"close", addon_close}, {"teardown", addon_teardown},
+        {"open", addon_open},     {"call", addon_call},   {"now", addon_now},
+        {"cancel", addon_cancel}, {"close", addon_close}, {"teardown", addon_teardown},
     };
     struct home *home = calloc(1, sizeof(*home));
     napi_value value;

@@ -706,7 +706,8 @@ export class Database implements AsyncDisposable {
 
     /** For `new DynamoDBClient({ requestHandler })`: it runs in this process. */
     requestHandler(): RequestHandler;
-    clientConfig(): ClientConfig & { requestHandler: RequestHandler };
+    /** The same with an endpoint, a region, credentials, and a signer that signs nothing. */
+    clientConfig(): ClientConfig & { requestHandler: RequestHandler; signer: { sign<T>(request: T): Promise<T> } };
 
     /** Cancels what is running, waits for it, and closes the database. */
     close(): Promise<void>;

@@ -46,7 +46,7 @@ enum hf_status hf__latch_patient(struct hf_scope *s, struct engine *e, size_t nu
             pthread_mutex_lock(&latch->lock);
             break;
         }
-        if (nap == LATCH_NAPS)
+        if (nap == LATCH_NAPS || !hf__scope_may_wait(s))
             return hf__scope_lose_patience(s);
         nanosleep(&(struct timespec){.tv_nsec = LATCH_NAP_NS}, NULL);
     }

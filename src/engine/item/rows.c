@@ -329,6 +329,8 @@ enum hf_status hf__engine_wait_durable_seen(struct hf_scope *s, struct engine *e
     if (ticket <= hf__store_durable(e->store) || hf__scope_reads_durable(s) ||
         hf__scope_defer_sync(s, ticket))
         return HF_OK;
+    if (!hf__scope_may_wait(s))
+        return hf__scope_lose_patience(s);
     status = hf__store_sync(s, e->store, ticket);
     if (status != HF_OK) /* the write that may be lost is not of this call */
         hf__scope_error_edit(s)->may_have_happened = false;

@@ -74,7 +74,7 @@ enum hf_status hf__get_one(struct hf_scope *s, struct engine *e, struct hf_item 
     enum hf_status status;
     size_t latch = 0;
 
-    pthread_rwlock_rdlock(&e->schema);
+    TRY(hf__schema_read(s, e));
     status = get_locked(s, e, key, read, &latch, result);
     pthread_rwlock_unlock(&e->schema);
     if (status != HF_OK || !read->consistent)

@@ -181,7 +181,7 @@ enum hf_status hf__write_one(struct hf_scope *s, struct engine *e, enum write_ki
     uint64_t ticket = 0;
     size_t latch = 0;
 
-    pthread_rwlock_rdlock(&e->schema);
+    TRY(hf__schema_read(s, e));
     status = hf__catalog_item_table(s, e, write->table, &change.table);
     if (status == HF_OK)
         status = hf__fence_check(s, e, change.table);

@@ -86,6 +86,59 @@ test('the event loop goes on while calls run', async () => {
     await db.close();
 });
 
+/* Calls that are done at once would keep everything else waiting if nobody looked after the time. */
+test('the event loop goes on in a loop of calls', async () => {
+    for (const url of ['memory:', fresh()]) {
+        const db = await open(url);
+        await db.createTable('things', { key: { id: 'string' } });
+        await db.put('things', { id: 'a' });
+        const server = net.createServer((socket) => socket.end('b')).listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        let rung = 0, answered = false;
+        setTimeout(() => (rung++, setTimeout(() => rung++, 1)), 1);
+        net.connect(server.address().port, '127.0.0.1').on('data', () => (answered = true));
+        while (rung < 2 || !answered) /* for ever, if the loop did not go on */
+            assert.deepStrictEqual(await db.get('things', { id: 'a' }), { id: 'a' });
+        let ended = false;
+        setTimeout(() => (ended = true), 1);
+        await Promise.all(Array.from({ length: 16 }, async () => {
+            while (!ended)
+                await db.get('things', { id: 'a' });
+        }));
+        server.close();
+        await db.close();
+        await assert.rejects(db.get('things', { id: 'a' }), { code: 'HF_STOPPED' });
+    }
+});
+
+test('calls that wait for their turn end when the database is closed, or when they are canceled', async () => {
+    const db = await open('memory:');
+    await db.createTable('things', { key: { id: 'string' } });
+    const controller = new AbortController();
+    let done = 0, canceled = 0, stopped = 0;
+    const work = Array.from({ length: 8 }, async (_, i) => {
+        try {
+            for (;;) {
+                await db.put('things', { id: `t${i}` }, i % 2 ? { signal: controller.signal } : {});
+                if (++done === 10000)
+                    setImmediate(() => controller.abort());
+                if (canceled === 4)
+                    setImmediate(() => db.close());
+            }
+        } catch (error) {
+            if (error.code === 'HF_CANCELED')
+                canceled++;
+            else if (error.code === 'HF_STOPPED')
+                stopped++;
+            else
+                throw error;
+        }
+    });
+    await Promise.all(work);
+    assert.deepStrictEqual([canceled, stopped], [4, 4]);
+    await db.close();
+});
+
 test('close waits for what runs, and cancels what is left', async () => {
     const db = await open(fresh());
     await db.createTable('things', { key: { id: 'string' } });

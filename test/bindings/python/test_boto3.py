@@ -65,6 +65,22 @@ class Boto3(unittest.TestCase):
         server.stop()
         self.assertEqual(inside, outside)
 
+    def test_requests_that_stay_in_this_process_are_not_signed(self):
+        from botocore.config import Config
+
+        seen = []
+
+        def look(request, **_):
+            seen.append((request.headers.get("Authorization"), request.headers.get("User-Agent")))
+
+        with holdfast.open("memory:") as db:
+            for config in (None, Config(retries={"max_attempts": 2}), Config(user_agent="mine")):
+                client = holdfast.boto3_client(db, config=config)
+                client.meta.events.register_first("before-send.dynamodb", look)
+                self.assertEqual(client.list_tables()["TableNames"], [])
+        self.assertEqual([signature for signature, _ in seen], [None] * 3)
+        self.assertIn("mine", str(seen[2][1]))
+
     def test_a_hook_for_clients_of_a_program(self):
         with holdfast.open("memory:") as db, holdfast.open("memory:") as other:
             client = boto3.client("dynamodb", region_name="eu-central-1", aws_access_key_id="k",

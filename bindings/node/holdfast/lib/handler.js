@@ -7,6 +7,7 @@
 'use strict';
 const { randomBytes } = require('crypto');
 const { Readable } = require('stream');
+const zlib = require('zlib');
 
 const JSON_TYPE = 'application/x-amz-json-1.0';
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
@@ -17,14 +18,39 @@ const table = Uint32Array.from({ length: 256 }, (_, n) => {
     return n;
 });
 
-function crc32(bytes) {
+function slowCrc32(bytes) {
     let crc = 0xffffffff;
     for (let i = 0; i < bytes.length; i++)
         crc = table[(crc ^ bytes[i]) & 255] ^ (crc >>> 8);
     return (crc ^ 0xffffffff) >>> 0;
 }
 
-const requestId = () => Array.from(randomBytes(52), (byte) => DIGITS[byte % DIGITS.length]).join('');
+const crc32 = zlib.crc32 ?? slowCrc32; /* Node 20.15 and later have one */
+
+/* 52 letters and digits: 36 at random for this process, then a number. */
+const idOfProcess = Array.from(randomBytes(36), (byte) => DIGITS[byte % DIGITS.length]).join('');
+let requests = 0;
+const requestId = () => idOfProcess + (++requests).toString(36).toUpperCase().padStart(16, '0');
+
+/*
+ * The body of an answer. The SDK takes bytes as they are; making a stream of them, and bytes of the stream, took as
+ * long as the call. For who reads the body as the stream that it is over HTTP it is one, too.
+ */
+class Body extends Uint8Array {
+    #stream() {
+        return Readable.from([Buffer.from(this.buffer, this.byteOffset, this.byteLength)]);
+    }
+    [Symbol.asyncIterator]() {
+        return this.#stream()[Symbol.asyncIterator]();
+    }
+    pipe(...args) {
+        return this.#stream().pipe(...args);
+    }
+    static fromText(text) {
+        const bytes = Buffer.from(text);
+        return new Body(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    }
+}
 
 async function bodyOf(body) {
     if (body === undefined || body === null || typeof body === 'string')
@@ -91,7 +117,7 @@ class RequestHandler {
             statusCode = /InternalServerError$/.test(error.__type) ? 500 : 400;
             text = JSON.stringify(error);
         }
-        const body = Buffer.from(text);
+        const body = Body.fromText(text);
         return {
             response: {
                 statusCode,
@@ -102,7 +128,7 @@ class RequestHandler {
                     'x-amz-crc32': String(crc32(body)),
                     'x-amzn-requestid': requestId(),
                 },
-                body: Readable.from([body]),
+                body,
             },
         };
     }
