@@ -159,7 +159,8 @@ struct hf_append_options {
     const struct hf_stored_event *parent; /* what led to the events: fills in causation, and
                                              correlation; default none */
     const struct hf_transact_write *with; /* to happen in the same transaction: inline projections,
-                                             outbox events; not for appends that need several */
+                                             outbox events; in the last one, of an append that needs
+                                             several */
     size_t with_len;
     uint32_t max_attempts; /* after conflicts with others; default 10 */
     bool join_tx;          /* become part of the transaction of the scope, if it has one of this

@@ -133,10 +133,11 @@ HF_API HF_NODISCARD enum hf_status hf_flow_emit(struct hf_scope *s, struct hf_fl
 
 /*
  * Let something happen in the transaction that stores the tree: in `apply`; HF_INVALID elsewhere.
- * Copied as hf_tx_add() does; on the database of the store. All that the events of a tree write
- * goes into one transaction, which takes each item once and has room for about a hundred actions,
- * of which an event needs up to five: HF_LIMIT when the tree is stored. When a condition of such an
- * action does not hold the tree is canceled, with HF_TX_CANCELED.
+ * Copied as hf_tx_add() does; on the database of the store. All that the events of a tree write, and an
+ * action for each of their side effects, goes into one transaction, which takes each item once and a
+ * hundred actions: HF_LIMIT when the tree is stored. The one that makes the tree visible needs six of
+ * them, and four more for each further stream. When a condition of such an action does not hold the
+ * tree is canceled, with HF_TX_CANCELED.
  */
 HF_API HF_NODISCARD enum hf_status hf_flow_write(struct hf_scope *s, struct hf_flow_call *call,
                                                  const struct hf_transact_write *action);

@@ -261,9 +261,9 @@ static void die_after(struct kit *k, enum hf_fault_kind kind, uint32_t calls)
     CHECK_OK(hf_faulty_set(k->scope, k->db, &fault, 1));
 }
 
-/* (1) (2): an append that breaks off at any call leaves nothing to be seen, or all of it; and its
- * repetition, at once, appends all of it, once, ids and all; and then it is told that it is there.
- */
+/* (1) (2): an append that breaks off at any call leaves nothing to be seen, or all of it, and what was to
+ * happen with it; and its repetition, at once, appends all of it, once, ids and all; and then it is told
+ * that it is there. */
 static void break_off(struct kit *k, enum hf_fault_kind kind, uint32_t step)
 {
     enum hf_status status = HF_IO;
@@ -273,6 +273,11 @@ static void break_off(struct kit *k, enum hf_fault_kind kind, uint32_t step)
         struct kit mine = *k;
         struct hf_events *store;
         struct hf_append append;
+        struct hf_put_item put;
+        struct hf_transact_write with = {.put = &put};
+        struct hf_append_options *options =
+            HF_OPTIONS(hf_append_options, .with = &with, .with_len = 1);
+        struct hf_str n;
         struct hf_stored_event event;
         struct hf_events_page page;
         struct hf_appended done;
@@ -282,19 +287,24 @@ static void break_off(struct kit *k, enum hf_fault_kind kind, uint32_t step)
         store = open_store(&mine);
         append = many_with_ids(&mine, hf_scope_format(s, "r%u-", (unsigned)calls).ptr);
         append.stream.id = hf_scope_format(s, "%u", (unsigned)calls);
+        n = hf_scope_format(s, "n.%u", (unsigned)calls);
+        put = (struct hf_put_item){.table = k->table,
+                                   .item = HF_ITEM(s, HF_S("pk", n), HF_S("sk", n))};
         die_after(&mine, kind, calls);
-        status = hf_events_append(s, store, &append, 1, NULL, &done);
+        status = hf_events_append(s, store, &append, 1, options, &done);
         kit_no_faults(&mine);
         CHECK_OK(hf_events_read(s, store, append.stream, NULL, &page));
         CHECK(page.version == 0 || page.version == MANY);
         visible = page.version > 0;
         CHECK(status != HF_OK || visible);
+        CHECK_INT(visible, count_items(&mine, n));
         CHECK_STATUS(visible ? HF_OK : HF_NOT_FOUND,
                      hf_events_get(s, store, append.events[5].id, &event));
-        CHECK_OK(hf_events_append(s, store, &append, 1, NULL, &done));
+        CHECK_OK(hf_events_append(s, store, &append, 1, options, &done));
         CHECK_INT(1, done.first);
         CHECK_INT(MANY, done.last);
         CHECK(done.repeated == visible);
+        CHECK_INT(1, count_items(&mine, n));
         CHECK_OK(hf_events_append(s, store, &append, 1, NULL, &done));
         CHECK(done.repeated);
         CHECK_OK(hf_events_get(s, store, append.events[MANY - 1].id, &event));
@@ -348,23 +358,46 @@ KIT_TEST_TX(append_large, who_takes_over_ids_ends_the_one_who_had_them)
     hf_events_close(store);
 }
 
-/* Nothing else can be in the transaction of what needs several. */
-KIT_TEST_TX(append_large, nothing_else_can_happen_together_with_it)
+/* A transaction that makes a stream of MANY events visible has six actions of its own: x/COMMIT, head, two
+ * stubs, commit, marker. */
+enum { LAST_ACTIONS = 6 };
+
+/* Other actions are in the transaction that makes it visible, as far as they fit, and their conditions
+ * count. */
+KIT_TEST_TX(append_large, other_actions_happen_together_with_it)
 {
     struct hf_events *store = open_store(k);
-    struct hf_put_item put = {.table = k->table,
-                              .item = HF_ITEM(k->scope, HF_S("pk", HF_STR("n.x")),
-                                              HF_S("sk", HF_STR("n")))};
-    struct hf_transact_write with = {.put = &put};
+    struct hf_put_item puts[HF_TX_ACTIONS_MAX];
+    struct hf_transact_write with[HF_TX_ACTIONS_MAX];
     struct hf_append append = many_with_ids(k, "id");
+    size_t fit = HF_TX_ACTIONS_MAX - LAST_ACTIONS;
+    struct hf_append_options *options = HF_OPTIONS(hf_append_options, .with = with);
     struct hf_events_page page;
+    struct hf_appended done;
 
-    CHECK_STATUS(HF_LIMIT,
-                 hf_events_append(k->scope, store, &append, 1,
-                                  HF_OPTIONS(hf_append_options, .with = &with, .with_len = 1),
-                                  NULL));
+    for (size_t i = 0; i < HF_TX_ACTIONS_MAX; i++) {
+        struct hf_str pk = hf_scope_format(k->scope, "n.%zu", i);
+
+        puts[i] = (struct hf_put_item){.table = k->table,
+                                       .item = HF_ITEM(k->scope, HF_S("pk", pk), HF_S("sk", pk))};
+        with[i] = (struct hf_transact_write){.put = &puts[i]};
+    }
+    options->with_len = fit + 1;
+    CHECK_STATUS(HF_LIMIT, hf_events_append(k->scope, store, &append, 1, options, NULL));
+    CHECK(strstr(hf_scope_error_text(k->scope),
+                 "takes 6 actions, so of the other 95 at most 94 can be part of the append"));
+    options->with_len = fit;
+    puts[7].condition = HF_STR("attribute_exists(pk)");
+    CHECK_STATUS(HF_TX_CANCELED, hf_events_append(k->scope, store, &append, 1, options, NULL));
     CHECK_OK(hf_events_read(k->scope, store, ORDER("1"), NULL, &page));
     CHECK_INT(0, page.version);
+    CHECK_INT(0, count_items(k, HF_STR("n.0")));
+    CHECK_INT(0, count_items(k, HF_STR("x"))); /* it was given up */
+    puts[7].condition = (struct hf_str){0};
+    CHECK_OK(hf_events_append(k->scope, store, &append, 1, options, &done));
+    CHECK_INT(MANY, done.last);
+    CHECK_INT(1, count_items(k, HF_STR("n.0")));
+    CHECK_INT(1, count_items(k, hf_scope_format(k->scope, "n.%zu", fit - 1)));
     hf_events_close(store);
 }
 

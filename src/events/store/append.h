@@ -112,6 +112,8 @@ enum hf_status hf__append_add_put(struct appending *a, struct hf_item item, enum
 enum hf_status hf__append_add_head(struct appending *a, size_t target);
 enum hf_status hf__append_add_marker(struct appending *a);
 size_t hf__append_actions_len(const struct appending *a);
+/* Is there anything to be said about its head? */
+bool hf__append_has_head(const struct append_target *t);
 
 /* The items of r.* for the cause and the correlation of an event: at most two. `large` as below. */
 size_t hf__append_related(struct appending *a, const struct append_target *t,

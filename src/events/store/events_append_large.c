@@ -12,7 +12,8 @@
  *
  * One transaction makes them visible: it moves the heads, puts a commit for each thousand events
  * into the global order, and two stubs into each stream, and removes x/COMMIT, on the condition
- * that it is there. events.h says how the stubs look.
+ * that it is there. What the caller wants to happen together with the append is a part of it.
+ * events.h says how the stubs look.
  *
  *  (1) Nobody sees a part: staged events are seen through a commit or a stub only. A reader that
  *      finds one by its id, or by what relates to it, asks whether the commit is there.
@@ -382,12 +383,26 @@ _Static_assert(3 * HF_EVENTS_STREAMS_MAX + HF_EVENTS_STREAMS_MAX +
                    HF_TX_ACTIONS_MAX,
                "what makes the largest append visible is one transaction");
 
+/* How many actions make it visible; the commits are known. */
+static size_t last_actions_len(const struct appending *a)
+{
+    size_t len = a->o.with_len + a->commits_len + 2; /* x/COMMIT, the marker */
+
+    for (size_t i = 0; i < a->len; i++)
+        len +=
+            hf__append_has_head(&a->targets[i]) + (a->targets[i].len > 1 ? 2 : a->targets[i].len);
+    return len;
+}
+
 static enum hf_status last_actions(struct appending *a)
 {
+    assert(last_actions_len(a) <= HF_TX_ACTIONS_MAX);
     a->actions = hf_scope_alloc(a->s, HF_TX_ACTIONS_MAX * sizeof(*a->actions));
     a->what = hf_scope_alloc(a->s, HF_TX_ACTIONS_MAX * sizeof(*a->what));
     a->actions_len = 0;
     TRY(hf_scope_built(a->s));
+    for (size_t i = 0; i < a->o.with_len; i++)
+        TRY(hf__append_add(a, a->o.with[i], ACTION_WITH, i));
     TRY(add_begun(a));
     for (size_t i = 0; i < a->len; i++) {
         TRY(hf__append_add_head(a, i));
@@ -397,6 +412,7 @@ static enum hf_status last_actions(struct appending *a)
     for (size_t i = 0; i < a->commits_len; i++)
         TRY(add_large_commit(a, i));
     TRY(hf__append_add_marker(a));
+    assert(a->actions_len == last_actions_len(a));
     return hf_scope_built(a->s);
 }
 
@@ -459,13 +475,14 @@ static enum hf_status try_large(struct appending *a, enum append_verdict *verdic
 static enum hf_status prepare_large(struct appending *a, bool *repeated)
 {
     *repeated = false;
-    if (a->o.with_len)
-        return hf_scope_fail(
-            a->s, HF_LIMIT,
-            "%zu events with %zu bytes do not fit into one transaction, so no other actions can "
-            "be part of the append",
-            a->events_len, a->bytes);
     TRY(hf__append_divide(a, false));
+    if (last_actions_len(a) > HF_TX_ACTIONS_MAX)
+        return hf_scope_fail_limit(
+            a->s, HF_LIMIT, HF_ERROR_LIMIT(HF_TX_ACTIONS_MAX, last_actions_len(a)),
+            "%zu events with %zu bytes do not fit into one transaction; what makes them visible "
+            "takes %zu actions, so of the other %zu at most %zu can be part of the append",
+            a->events_len, a->bytes, last_actions_len(a) - a->o.with_len, a->o.with_len,
+            HF_TX_ACTIONS_MAX - (last_actions_len(a) - a->o.with_len));
     return a->chosen ? hf__append_look_for_ids(a, repeated) : HF_OK;
 }
 

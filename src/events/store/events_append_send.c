@@ -108,8 +108,7 @@ static struct hf_condition_check head_check(struct appending *a, const struct ap
     return check;
 }
 
-/* Is there anything to be said about the head? */
-static bool has_head_action(const struct append_target *t)
+bool hf__append_has_head(const struct append_target *t)
 {
     return t->len || t->append->expect != HF_EXPECT_ANY;
 }
@@ -118,7 +117,7 @@ enum hf_status hf__append_add_head(struct appending *a, size_t i)
 {
     struct append_target *t = &a->targets[i];
 
-    if (!has_head_action(t))
+    if (!hf__append_has_head(t))
         return HF_OK;
     if (t->len) {
         struct hf_update_item update = head_update(a, t);
@@ -231,7 +230,7 @@ size_t hf__append_actions_len(const struct appending *a)
                  (a->commits_len > 0);
 
     for (size_t i = 0; i < a->len; i++)
-        len += has_head_action(&a->targets[i]);
+        len += hf__append_has_head(&a->targets[i]);
     return len;
 }
 

@@ -451,16 +451,21 @@ for (const where of ['a directory', 'a server'])
     });
 
 test('large trees: all of it or an error that says why', async (t) => {
-    const leaf = plain('big', 'leaf'), noisy = plain('big', 'noisy', { sideEffect: () => {} });
+    const leaf = plain('big', 'leaf'), heard = new Map();
+    const noisy = plain('big', 'noisy', { sideEffect: ({ id }) => void heard.set(id, (heard.get(id) ?? 0) + 1) });
+    const writer = plain('big', 'writer', { apply: ({ id }, tx) => tx.put('big', { id }) });
     const root = plain('big', 'root', { createConsequentEvents: ({ payload: { type, n, spread } }) =>
         Array.from({ length: n }, (_, i) => ({ domain: 'big', type, payload: i, identifier: spread ? `s${i}` : undefined })) });
-    const { store, repo } = await fresh(t, [root, leaf, noisy]);
+    const { store, repo } = await fresh(t, [root, leaf, noisy, writer]);
     assert.strictEqual((await store.submit(root, { payload: { type: 'leaf', n: 300 }, identifier: 'a' })).length, 301);
-    await assert.rejects(store.submit(root, { payload: { type: 'noisy', n: 100 }, identifier: 'b' }),
+    assert.strictEqual((await store.submit(root, { payload: { type: 'noisy', n: 300 }, identifier: 'b' })).length, 301);
+    await sideEffectFinishedPromise(store);
+    assert.deepStrictEqual([heard.size, Math.max(...heard.values())], [300, 1]);
+    await assert.rejects(store.submit(root, { payload: { type: 'writer', n: 100 }, identifier: 'w' }),
         /tree of 101 events with 100 side effects and other writes does not fit into one transaction/);
     await assert.rejects(store.submit(root, { payload: { type: 'leaf', n: 25, spread: true }, identifier: 'c' }), { code: 'HF_LIMIT' });
-    assert.deepStrictEqual([await repo.getStreamSequence('big', 'a'), await repo.getStreamSequence('big', 'b'), await repo.getStreamSequence('big', 'c')],
-        [301, 0, 0]);
+    assert.deepStrictEqual([await repo.getStreamSequence('big', 'a'), await repo.getStreamSequence('big', 'b'),
+        await repo.getStreamSequence('big', 'w'), await repo.getStreamSequence('big', 'c')], [301, 301, 0, 0]);
     await sideEffectFinishedPromise(store); /* nothing is waited for that was not stored */
 });
 

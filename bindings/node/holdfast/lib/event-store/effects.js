@@ -7,6 +7,9 @@
  *      stored once, however often it is run.
  *  (2) One that fails comes again, later and later, as often as its flow allows; then it is a dead letter of
  *      the outbox. So is one whose event or whose flow is not there.
+ *  (3) Many of one tree are stored together, as there is no room for all of them in the transaction of the
+ *      tree; such a message is replaced by one for each, all of them by one transaction. If it comes again, because the
+ *      process was killed then, so do they, as any of them may.
  */
 'use strict';
 const { PermanentError } = require('../messages');
@@ -102,7 +105,11 @@ class Effects {
         this.#renew();
     }
 
-    async #run({ headers, attempts = 0, crashes = 0 }) {
+    async #run({ headers, payload, attempts = 0, crashes = 0 }) {
+        if (headers?.effects) { /* (3) */
+            await this.#context.outbox.emit(payload);
+            return;
+        }
         const { flows, repo, emit, submit, inside } = this.#context;
         const id = headers?.event;
         const stored = id && await repo.getEventById(id); /* what fails here is no attempt that counts */

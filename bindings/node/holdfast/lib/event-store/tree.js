@@ -17,6 +17,8 @@ const { EventStoreError, StreamConcurrencyError, AggregateError, FlowNotFoundErr
 const DEPTH_MAX = 10;
 const ATTEMPTS = 10;
 const PAUSE_MS = 5, PAUSE_MAX_MS = 200;
+const EFFECTS_APART = 20; /* with the events they are most often one transaction, if these are */
+const EFFECTS_TOGETHER = 90; /* what one transaction of an outbox takes */
 
 const isAggregate = (flow) => flow.aggregate !== undefined;
 const initial = ({ initialState }) => (typeof initialState === 'function' ? initialState() : structuredClone(initialState));
@@ -169,12 +171,9 @@ class Tree {
                 parts.push(part = { domain, identifier, events: [] });
             part.expected = base;
         }
-        const { effects } = this;
+        const effects = messagesOf(this.effects, key || undefined);
         if (effects.length)
-            outbox.emit(this.#tx, effects.map((event) => ({
-                type: `flow.${event.domain}.${event.type}`, key: key || undefined, headers: { event: event.id },
-                correlation: event.correlationId, causation: event.id, aggregate: event.identifier, aggregateType: event.domain,
-            }))).catch(() => {}); /* take() reports it */
+            outbox.emit(this.#tx, effects).catch(() => {}); /* take() reports it */
         const actions = await this.#tx.take();
         let versions;
         try {
@@ -249,6 +248,23 @@ async function submitTree({ flows, repo, connection, outbox, effects, onFailure 
         }
         await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(PAUSE_MS * 2 ** attempt, PAUSE_MAX_MS)));
     }
+}
+
+const effectOf = (event, key) => ({
+    type: `flow.${event.domain}.${event.type}`, key, headers: { event: event.id },
+    correlation: event.correlationId, causation: event.id, aggregate: event.identifier, aggregateType: event.domain,
+});
+
+/* What runs these side effects: a message for each; if they are many, one for each EFFECTS_TOGETHER of them, which is
+ * replaced by these when it is delivered (effects.js). */
+function messagesOf(events, key) {
+    const each = events.map((event) => effectOf(event, key));
+    if (each.length <= EFFECTS_APART)
+        return each;
+    return Array.from({ length: Math.ceil(each.length / EFFECTS_TOGETHER) }, (_, i) => ({
+        type: 'flow.effects', key, headers: { effects: 'many' },
+        payload: each.slice(i * EFFECTS_TOGETHER, (i + 1) * EFFECTS_TOGETHER),
+    }));
 }
 
 module.exports = { Flows, submitTree, loadAggregate, isAggregate };
