@@ -2,7 +2,7 @@
 """The package for Python, packed, installed into an empty folder and tested there: run.py BUILD [WORD...]
 
 With words, only the files whose names have one of them in it. pip installs the wheel without a network; where there
-is no pip it is unpacked.
+is no pip it is unpacked. HF_ASAN_RUNTIME names the sanitizer's library, of a build that has it.
 """
 import glob
 import importlib.util
@@ -29,11 +29,26 @@ def install(wheel, folder):
             os.chmod(os.path.join(folder, entry.filename), entry.external_attr >> 16 & 0o777)
 
 
+def use_sanitizer(runtime, build, work, site, env):
+    """Python has no sanitizer, so it is preloaded; the command has its own, and is started without. What Python itself
+    leaves behind is no leak of ours, and a library that is loaded with DEEPBIND would not find the sanitizer. A
+    symbolizer would be started with the sanitizer, too, and would wait for itself."""
+    command = os.path.join(work, "command")
+    with open(command, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\nunset LD_PRELOAD\nexec {os.path.join(build, "holdfast")} "$@"\n')
+    os.chmod(command, 0o755)
+    with open(os.path.join(site, "sitecustomize.py"), "w", encoding="utf-8") as file:
+        file.write("import os\n\nos.RTLD_DEEPBIND = 0\n")
+    env.update(LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0:symbolize=0", HOLDFAST_COMMAND=command)
+
+
 def main():
     build, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     with tempfile.TemporaryDirectory(prefix="holdfast-python.") as work:
+        runtime = os.environ.get("HF_ASAN_RUNTIME")
+        places = {"LD_LIBRARY_PATH": os.path.dirname(runtime)} if runtime else {}
         packed = subprocess.run([sys.executable, os.path.join(ROOT, "bindings/python/pack"), build, work],
-                                stdout=subprocess.PIPE, text=True, check=True)
+                                env={**os.environ, **places}, stdout=subprocess.PIPE, text=True, check=True)
         site = os.path.join(work, "site")
         install(packed.stdout.strip(), site)
         tests = os.path.join(work, "tests")
@@ -49,6 +64,8 @@ def main():
                if not name.startswith(("AWS_", "HOLDFAST_", "PYTHON"))}
         env.update(PYTHONPATH=site, PYTHONDONTWRITEBYTECODE="1", PYTHONFAULTHANDLER="1", HOME=work,
                    AWS_EC2_METADATA_DISABLED="true")
+        if runtime:
+            use_sanitizer(runtime, build, work, site, env)
         sys.exit(subprocess.run([sys.executable, "-m", "unittest", *names], cwd=tests, env=env,
                                 check=False).returncode)
 
