@@ -18,6 +18,7 @@
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H
 
+#include <holdfast/backup.h>
 #include <holdfast/base.h>
 #include <holdfast/bind.h>
 #include <holdfast/check.h>
@@ -61,6 +62,8 @@ struct hf_engine_options {
     bool read_only;           /* change nothing on disk; see hf_open() */
     bool no_create;           /* the directory has to exist, with a database in it */
     uint64_t bulk_bytes;      /* about to be put at once: meanwhile, tables are merged less often */
+    const struct hf_backup_options
+        *backup; /* copy it elsewhere while it is used: backup.h; default: no */
 };
 
 /*

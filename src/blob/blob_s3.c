@@ -660,7 +660,7 @@ static enum hf_status make_bucket(struct hf_scope *s, struct s3 *s3)
 
 /* Check that the bucket exists. Create it only if it does not and ?create=1 was given: a bucket
  * that we may not see is an error. */
-static enum hf_status find_bucket(struct hf_scope *s, struct s3 *s3)
+enum hf_status hf__s3_find_bucket(struct hf_scope *s, struct s3 *s3)
 {
     struct s3_answer answer;
     enum hf_status status = hf__s3_call(s, s3, &(struct s3_call){.method = "HEAD"}, &answer);
@@ -683,7 +683,7 @@ enum hf_status hf__blobs_open_s3(struct hf_scope *s, const struct hf_env *env, s
 
     *blobs = NULL;
     TRY(hf__s3_open(s, env, rest, options, &s3));
-    status = find_bucket(s, s3);
+    status = hf__s3_find_bucket(s, s3);
     made = status == HF_OK ? hf__env_alloc(env, sizeof(*made)) : NULL;
     if (status == HF_OK && !made)
         status = hf__fail_nomem(s);

@@ -119,10 +119,19 @@ struct hf_str hf__s3_upload_query(struct hf_scope *s, size_t part, struct hf_str
 /* Copy an error from a scope that will be freed, and return its status. */
 enum hf_status hf__s3_hand_on(struct hf_scope *s, const struct hf_scope *inner);
 
+/* Is the bucket there? It is made if the URL says so. HF_NOT_FOUND */
+enum hf_status hf__s3_find_bucket(struct hf_scope *s, struct s3 *s3);
+
 /* ---- s3_list.c ------------------------------------------------------------------------------ */
 
 enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
                            void *user);
+/* Call `fn` with all objects whose names begin with the prefix of the store and `folder`, which ends
+ * with a slash, and with what is behind the prefix. In the order of their names. */
+typedef enum hf_status s3_name_fn(struct hf_scope *s, struct hf_str name, uint64_t size,
+                                  void *user);
+enum hf_status hf__s3_names(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
+                            s3_name_fn *fn, void *user);
 enum hf_status hf__s3_sweep(struct hf_scope *s, struct hf_blobs *blobs,
                             const struct blob_sweep *how, uint64_t *removed);
 enum hf_status hf__s3_remove_leftovers(struct hf_scope *s, struct hf_blobs *blobs,

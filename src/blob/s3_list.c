@@ -238,6 +238,34 @@ enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_l
     return each_entry(s, blobs, &objects, list_entry, &l);
 }
 
+struct naming {
+    s3_name_fn *fn;
+    void *user;
+};
+
+static enum hf_status name_entry(struct hf_scope *s, struct hf_blobs *blobs,
+                                 const struct entry *entry, void *user)
+{
+    struct naming *n = user;
+    struct hf_str name;
+
+    if (!str_after(entry->key, ((struct s3_blobs *)(void *)blobs)->prefix, &name))
+        return HF_OK;
+    return n->fn(s, name, entry->size, n->user);
+}
+
+enum hf_status hf__s3_names(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
+                            s3_name_fn *fn, void *user)
+{
+    const struct walk names = {.first = "list-type=2&prefix=",
+                               .folder = folder,
+                               .marker = "&continuation-token=",
+                               .result = "ListBucketResult"};
+    struct naming n = {.fn = fn, .user = user};
+
+    return each_entry(s, blobs, &names, name_entry, &n);
+}
+
 /* ---- sweeping ------------------------------------------------------------------------------- */
 
 struct sweep {

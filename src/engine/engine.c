@@ -3,6 +3,7 @@
  */
 #include <holdfast/client.h>
 
+#include "backup/ship.h"
 #include "base/cond_monotonic.h"
 #include "blob/blob.h"
 #include "engine/backup/backups.h"
@@ -125,7 +126,8 @@ static enum hf_status open_store(struct hf_scope *s, const struct hf_env *env, s
                                           .compress = o->compress,
                                           .bulk = o->bulk_bytes > 0,
                                           .read_only = o->read_only,
-                                          .no_create = o->no_create};
+                                          .no_create = o->no_create,
+                                          .keep_bytes = o->backup ? o->backup->journal_bytes : 0};
     struct hf_str path;
 
     if ((unsigned)o->sync > HF_SYNC_NONE)
@@ -298,6 +300,7 @@ static void engine_free(struct engine *e)
     struct hf_env env = e->env;
 
     hf__engine_maintenance_stop(e);
+    hf__ship_close(e->shipper);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
     hf__backups_free(e);
@@ -412,6 +415,20 @@ enum {
     KEY_FILTER_BYTES = 16 * 1024 * 1024
 };
 
+static enum hf_status start_backup(struct hf_scope *s, struct engine *e,
+                                   const struct hf_engine_options *o)
+{
+    struct ship_options options = {.no_threads = o->no_upkeep_thread};
+    struct store_stats stats;
+
+    if (!o->backup)
+        return HF_OK;
+    hf__store_stats(e->store, &stats);
+    options.directory = stats.path;
+    TRY(hf__ship_fill(s, o->backup, &options.user));
+    return hf__ship_open(s, &e->env, e->store, &options, &e->shipper);
+}
+
 enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
                                   const struct hf_engine_options *options, struct hf_db **db)
 {
@@ -444,6 +461,8 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
     status = e->memory ? apply_options(s, e, &o) : hf__fail_nomem(s);
     if (status == HF_OK)
         status = load_all(s, e);
+    if (status == HF_OK)
+        status = start_backup(s, e, &o);
     if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
         status = hf__engine_maintenance_start(s, e);
     if (status != HF_OK) {
@@ -462,16 +481,40 @@ static bool is_remote(struct hf_str url)
            str_after(url, HF_STR("dynamodb:"), &rest);
 }
 
+/* Only a directory that is written to has a journal. */
+static enum hf_status check_backup(struct hf_scope *s, struct hf_str url,
+                                   const struct hf_engine_options *o)
+{
+    struct hf_str path;
+
+    if (!str_after(url, HF_STR("embedded:"), &path))
+        return hf__fail(
+            s, HF_INVALID,
+            "only a database in a directory (embedded:PATH) has continuous backups, not "
+            "\"%.*s\"",
+            HF_FMT(url));
+    if (o->read_only)
+        return hf__fail(s, HF_INVALID,
+                        "a database that is opened read-only cannot have a continuous backup");
+    return HF_OK;
+}
+
 enum hf_status hf_open(struct hf_scope *s, struct hf_str url,
                        const struct hf_engine_options *options, struct hf_db **db)
 {
     struct hf_engine_options o = fill_options(options);
     struct hf_env env = hf__env_fill(o.env);
+    struct hf_backup_options backup;
     struct hf__store *store;
 
     *db = NULL;
     hf__scope_error_clear(s);
     TRY(hf__scope_alive(s));
+    if (o.backup) {
+        TRY(check_backup(s, url, &o));
+        TRY(hf__ship_fill(s, o.backup, &backup));
+        o.backup = &backup;
+    }
     if (is_remote(url))
         return hf_connect(s, url, HF_OPTIONS(hf_client_options, .env = &env, .region = o.region),
                           db);
@@ -548,4 +591,26 @@ void hf_engine_stats(struct hf_db *db, struct hf_engine_stats *stats)
                                       .read_only = store.read_only,
                                       .embedded = true,
                                       .path = store.path};
+}
+
+/* ---- continuous backups ---------------------------------------------------------------------- */
+
+void hf_backup_health(struct hf_db *db, struct hf_backup_health *health)
+{
+    struct engine *e = hf__engine_of(db);
+
+    *health = (struct hf_backup_health){.state = HF_BACKUP_OFF};
+    if (e && e->shipper)
+        hf__ship_health(e->shipper, health);
+}
+
+enum hf_status hf_backup_wait(struct hf_scope *s, struct hf_db *db)
+{
+    struct engine *e = hf__engine_of(db);
+
+    hf__scope_error_clear(s);
+    TRY(hf__scope_alive(s));
+    if (!e || !e->shipper)
+        return hf__fail(s, HF_UNSUPPORTED, "the database was opened without a backup");
+    return hf__ship_wait(s, e->shipper);
 }

@@ -33,6 +33,7 @@
 #include "expr/cache.h"
 #include "store/store.h"
 
+struct hf__shipper;
 struct table;
 struct stream;
 struct backup;
@@ -123,6 +124,7 @@ struct engine {
     atomic_ullong fence_changes; /* how often an item of the table of fences was written, */
     atomic_ullong fence_seen;    /* and as of which of them tables are asked anew: write/fence.c */
     size_t key_filter_bytes;     /* of a table, at most: key_filter.h */
+    struct hf__shipper *shipper; /* of the continuous backup; NULL: there is none */
     bool no_sync;
     bool in_memory; /* the store is */
     bool read_only; /* nothing is written: calls that would write end in HF_DENIED */

@@ -20,11 +20,12 @@ enum tables_end { TABLES_WRITTEN, TABLES_NO_ROOM, TABLES_NO_MEMORY, TABLES_LACK,
 struct maintenance {
     pthread_t thread;
     bool has_thread;
-    bool closing;             /* guarded by the commit's lock */
-    atomic_bool wants_tables; /* too much is in memory */
-    uint64_t tabled;          /* every change up to here is in tables */
-    bool can_compact;         /* tables were written, maybe by a process before this one */
-    bool fell_back;           /* writes were stopped, and memory has what is durable */
+    bool closing;              /* guarded by the commit's lock */
+    atomic_bool wants_tables;  /* too much is in memory */
+    atomic_bool wants_reclaim; /* changes were released */
+    uint64_t tabled;           /* every change up to here is in tables */
+    bool can_compact;          /* tables were written, maybe by a process before this one */
+    bool fell_back;            /* writes were stopped, and memory has what is durable */
 };
 
 struct disk {
@@ -45,6 +46,9 @@ struct disk {
     atomic_bool no_space;
     atomic_bool freed;            /* something was deleted since all tables were merged */
     atomic_uint_fast64_t largest; /* bytes of the largest batch that was larger than a table */
+
+    atomic_uint_fast64_t released; /* no reader needs changes up to this one */
+    atomic_bool fell_behind;       /* changes that were not released were given up, and noted */
 
     pthread_mutex_t stall_lock;
     pthread_cond_t attempted; /* signaled when an attempt to write tables ended */
@@ -108,6 +112,9 @@ void hf__maintenance_stop(struct disk *disk);
 
 /* Have tables written soon; failed attempts are repeated. */
 void hf__maintenance_want_tables(struct disk *disk);
+
+/* Changes were released: have files of the journal reclaimed soon. */
+void hf__maintenance_want_reclaim(struct disk *disk);
 
 /* Write everything that was applied so far to tables; false: not possible now. Called by the
  * maintenance thread, or while the store is opened or closed. If a table was added, *upto is the

@@ -725,16 +725,6 @@ bool hf__journal_preallocate(struct journal *journal)
     return is_ready;
 }
 
-uint64_t hf__journal_closed_count(struct journal *journal)
-{
-    uint64_t over;
-
-    pthread_mutex_lock(&journal->lock);
-    over = journal->number - journal->oldest;
-    pthread_mutex_unlock(&journal->lock);
-    return over;
-}
-
 /* The first change of a segment, or one behind it. */
 static uint64_t first_of(struct journal *journal, uint64_t number)
 {
@@ -745,17 +735,50 @@ static uint64_t first_of(struct journal *journal, uint64_t number)
     return journal->firsts[number % FIRSTS];
 }
 
+/* The oldest file that has a change behind `tabled`, or may get one. */
+static uint64_t oldest_needed(struct journal *journal, uint64_t tabled)
+{
+    uint64_t number = journal->oldest;
+
+    ASSERT_HELD(&journal->lock);
+    while (number < journal->number && first_of(journal, number + 1) - 1 <= tabled)
+        number++;
+    return number;
+}
+
+uint64_t hf__journal_closed_count(struct journal *journal, uint64_t tabled)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&journal->lock);
+    count = journal->number - oldest_needed(journal, tabled);
+    pthread_mutex_unlock(&journal->lock);
+    return count;
+}
+
 bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t *number)
 {
     bool old;
 
     pthread_mutex_lock(&journal->lock);
-    *number = journal->oldest;
-    while (*number < journal->number && first_of(journal, *number + 1) - 1 <= tabled)
-        (*number)++;
+    *number = oldest_needed(journal, tabled);
     old = journal->oldest < *number;
     pthread_mutex_unlock(&journal->lock);
     return old;
+}
+
+struct journal_files hf__journal_files(struct journal *journal)
+{
+    struct journal_files files;
+
+    pthread_mutex_lock(&journal->lock);
+    files = (struct journal_files){.dir = journal->dir,
+                                   .path = journal->options.path,
+                                   .id = journal->id,
+                                   .oldest = journal->oldest,
+                                   .newest = journal->number};
+    pthread_mutex_unlock(&journal->lock);
+    return files;
 }
 
 /* Rename the oldest file to the number behind `ready`, unless it holds a single large record. */

@@ -20,6 +20,7 @@
 #define HF_STORE_JOURNAL_H
 
 #include "base/base.h"
+#include "store/store.h"
 
 struct journal;
 
@@ -112,8 +113,9 @@ bool hf__journal_preallocate(struct journal *journal);
  */
 bool hf__journal_is_stretched(const struct journal *journal);
 
-/* Number of closed files: nothing is written to them any more. */
-uint64_t hf__journal_closed_count(struct journal *journal);
+/* Number of closed files, to which nothing is written any more, whose changes are not all up to
+ * `tabled`. */
+uint64_t hf__journal_closed_count(struct journal *journal, uint64_t tabled);
 
 /* Are there closed files that have only changes up to `tabled`? They are the files below *number.
  */
@@ -123,6 +125,13 @@ bool hf__journal_reclaimable(struct journal *journal, uint64_t tabled, uint64_t 
  * `spares` of them are kept for reuse, or one without `syncs`; the others are removed. Files of
  * single large records are not reused. */
 void hf__journal_reclaim(struct journal *journal, uint64_t number, uint64_t spares);
+
+/* ---- reading beside writers ------------------------------------------------------------------ */
+
+/* As hf__store_changes(), which see; journal_tail.c. */
+enum hf_status hf__journal_tail(struct hf_scope *s, struct journal *journal,
+                                struct store_changes *changes, uint64_t upto, size_t bytes,
+                                store_change_fn *fn, void *user);
 
 /* Replay flushed changes as hf__journal_open() does: those behind `based`, up to `upto` at least.
  * The caller makes sure that nobody flushes and that no maintenance runs meanwhile. */

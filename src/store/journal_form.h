@@ -103,4 +103,14 @@ enum hf_status hf__journal_read(struct hf_scope *s, const struct journal_reading
 enum hf_status hf__journal_list(struct hf_scope *s, const char *path, int dir, uint64_t **numbers,
                                 size_t *len);
 
+/* ---- for journal_tail.c --------------------------------------------------------------------- */
+
+struct journal_files {
+    int dir;
+    const char *path;
+    uint64_t id;             /* of the store */
+    uint64_t oldest, newest; /* numbers of the files that may have records; gaps are possible */
+};
+struct journal_files hf__journal_files(struct journal *journal);
+
 #endif

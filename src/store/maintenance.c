@@ -16,6 +16,9 @@
  *      after that was noted durably.
  *  (2) Tables are written by one thread at a time: this one, or the one that opens
  *      or closes the store.
+ *  (3) A reader of changes (hf__store_changes()) keeps files of the journal that tables have all of,
+ *      up to keep_bytes; then it loses all of them at once, as one is of no use to it without the
+ *      others.
  */
 #include "store/disk.h"
 
@@ -172,6 +175,25 @@ static bool compact_idle(struct disk *disk)
 
 /* ---- the journal ---------------------------------------------------------------------------- */
 
+/* Every change up to this one is in tables, and nobody reads it: (3). */
+static uint64_t unneeded(struct disk *disk)
+{
+    uint64_t tabled = disk->maintenance.tabled, released = atomic_load(&disk->released);
+
+    if (!disk->options.keep_bytes || released >= tabled)
+        return tabled;
+    if (!atomic_load(&disk->no_space) &&
+        hf__journal_bytes(disk->commit.journal) <= disk->options.keep_bytes)
+        return released;
+    if (!atomic_exchange(&disk->fell_behind, true))
+        hf__env_log(
+            &disk->base.env, HF_LOG_WARNING,
+            "store %s: the backup is too far behind: changes from %llu to %llu are not kept "
+            "for it any longer",
+            disk->store_dir.path, (unsigned long long)released + 1, (unsigned long long)tabled);
+    return tabled;
+}
+
 /* Reclaim files of the journal whose changes are in tables. As many as can be closed at a time
  * stay, to be reused. False: not possible now. */
 static bool reclaim_files(struct disk *disk, uint64_t kept)
@@ -180,7 +202,7 @@ static bool reclaim_files(struct disk *disk, uint64_t kept)
     uint64_t spares = kept + 1;
     uint64_t number;
 
-    if (!hf__journal_reclaimable(journal, disk->maintenance.tabled, &number)) {
+    if (!hf__journal_reclaimable(journal, unneeded(disk), &number)) {
         hf__journal_reclaim(journal, number, spares);
         return true;
     }
@@ -197,7 +219,7 @@ static bool is_journal_long(struct disk *disk, uint64_t kept)
 {
     struct journal *journal = disk->commit.journal;
 
-    return hf__journal_closed_count(journal) > kept ||
+    return hf__journal_closed_count(journal, disk->maintenance.tabled) > kept ||
            hf__journal_last(journal) > disk->maintenance.tabled + CHANGES_KEPT;
 }
 
@@ -221,6 +243,16 @@ void hf__maintenance_want_tables(struct disk *disk)
     struct commit *commit = &disk->commit;
 
     atomic_store(&disk->maintenance.wants_tables, true);
+    pthread_mutex_lock(&commit->lock);
+    pthread_cond_signal(&commit->work);
+    pthread_mutex_unlock(&commit->lock);
+}
+
+void hf__maintenance_want_reclaim(struct disk *disk)
+{
+    struct commit *commit = &disk->commit;
+
+    atomic_store(&disk->maintenance.wants_reclaim, true);
     pthread_mutex_lock(&commit->lock);
     pthread_cond_signal(&commit->work);
     pthread_mutex_unlock(&commit->lock);
@@ -253,6 +285,7 @@ static bool work_once(struct disk *disk)
     struct maintenance *m = &disk->maintenance;
     bool done = hf__journal_preallocate(disk->commit.journal);
 
+    atomic_store(&m->wants_reclaim, false);
     if (atomic_exchange(&m->wants_tables, false) && !atomic_load(&disk->commit.stopped) &&
         !write_and_note(disk)) {
         atomic_store(&m->wants_tables, true);
@@ -264,7 +297,8 @@ static bool work_once(struct disk *disk)
 static bool is_work_due(struct disk *disk)
 {
     return hf__journal_needs_work(disk->commit.journal) ||
-           atomic_load(&disk->maintenance.wants_tables);
+           atomic_load(&disk->maintenance.wants_tables) ||
+           atomic_load(&disk->maintenance.wants_reclaim);
 }
 
 /* Called once, when writes are stopped. The lock is released meanwhile. */

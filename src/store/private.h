@@ -32,6 +32,14 @@ struct store_kind {
     void (*stats)(struct hf__store *store, struct store_stats *stats);
     enum hf_status (*verify)(struct hf_scope *s, struct hf__store *store,
                              const struct store_watch *watch);
+    /* NULL, all four: it has no changes to read */
+    enum hf_status (*changes)(struct hf_scope *s, struct hf__store *store,
+                              struct store_changes *changes, uint64_t upto, size_t bytes,
+                              store_change_fn *fn, void *user);
+    void (*changes_release)(struct hf__store *store, uint64_t upto);
+    enum hf_status (*snapshot_at)(struct hf_scope *s, struct hf__store *store,
+                                  struct hf__store_snapshot **snapshot, uint64_t *ticket);
+    uint64_t (*id)(struct hf__store *store);
 };
 
 /* The first member of every store. */

@@ -14,6 +14,8 @@
  */
 #include "store/record.h"
 
+#include "store/store.h"
+
 enum {
     RECORD_HEAD = 12,
     NUMBER_BYTES = 8,
@@ -154,11 +156,12 @@ static bool read_bytes(struct record_reader *reader, struct hf_bytes *bytes)
     return true;
 }
 
-enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
-                                bool *good)
+enum hf_status hf__record_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
+                               void *user, uint64_t *number, bool *good)
 {
     struct record_reader reader = {.at = record.ptr + RECORD_HEAD, .end = record.ptr + record.len};
 
+    *number = 0;
     *good = record.len >= RECORD_HEAD;
     while (*good && reader.at < reader.end) {
         struct hf_bytes key, value = hf_bytes_of(NULL, 0);
@@ -169,10 +172,50 @@ enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record,
         if (!*good)
             break;
         if (key.len)
-            TRY(hf__changes_add(changes, kind, key, hf_bytes_of(NULL, 0), value));
+            TRY(fn(s, kind, key, value, user));
         else if (value.len == NUMBER_BYTES)
             *number = load_u64be(value.ptr);
     }
     *good = *good && *number;
     return HF_OK;
+}
+
+static enum hf_status add_entry(struct hf_scope *s, enum change_kind kind, struct hf_bytes key,
+                                struct hf_bytes value, void *user)
+{
+    (void)s;
+    return hf__changes_add(user, kind, key, hf_bytes_of(NULL, 0), value);
+}
+
+enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
+                                bool *good)
+{
+    return hf__record_walk(changes->s, record, add_entry, changes, number, good);
+}
+
+/* ---- as a batch ------------------------------------------------------------------------------ */
+
+static enum hf_status add_op(struct hf_scope *s, enum change_kind kind, struct hf_bytes key,
+                             struct hf_bytes value, void *user)
+{
+    struct store_batch *batch = user;
+
+    if (kind == CHANGE_PUT)
+        hf__batch_put_parts(batch, key, hf_bytes_of(NULL, 0), value, false);
+    else
+        hf__batch_delete(batch, key);
+    return batch->ops.failed ? hf__fail_nomem(s) : HF_OK;
+}
+
+enum hf_status hf__batch_add_change(struct hf_scope *s, struct store_batch *batch, uint64_t ticket,
+                                    struct hf_bytes record)
+{
+    uint64_t number;
+    bool good;
+
+    TRY(hf__record_walk(s, record, add_op, batch, &number, &good));
+    if (good && number == ticket)
+        return HF_OK;
+    return hf__fail(s, HF_CORRUPT, "The record of change %llu is invalid",
+                    (unsigned long long)ticket);
 }

@@ -39,6 +39,15 @@ void hf__changes_write(const struct changes *changes, uint64_t number, uint8_t *
 
 /* ---- reading one ---------------------------------------------------------------------------- */
 
+/* Called with each change of a record: kinds are CHANGE_DELETE and CHANGE_PUT. */
+typedef enum hf_status record_change_fn(struct hf_scope *s, enum change_kind kind,
+                                        struct hf_bytes key, struct hf_bytes value, void *user);
+
+/* Walk over a record, of which nothing is copied. *number is that of the record; *good: it is valid,
+ * which is known at its end only. Fails as `fn` does. */
+enum hf_status hf__record_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
+                               void *user, uint64_t *number, bool *good);
+
 /* Read a record: its changes as entries, and its number. *good: it is valid. HF_NOMEM. */
 enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
                                 bool *good);

@@ -172,3 +172,40 @@ enum hf_status hf__store_verify(struct hf_scope *s, struct hf__store *store,
 {
     return store->kind->verify(s, store, watch);
 }
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+static enum hf_status fail_no_journal(struct hf_scope *s)
+{
+    return hf__fail(s, HF_UNSUPPORTED,
+                    "A database in memory has no journal, and so no changes to read");
+}
+
+enum hf_status hf__store_changes(struct hf_scope *s, struct hf__store *store,
+                                 struct store_changes *changes, uint64_t upto, size_t bytes,
+                                 store_change_fn *fn, void *user)
+{
+    assert(upto <= hf__store_durable(store));
+    return store->kind->changes ? store->kind->changes(s, store, changes, upto, bytes, fn, user)
+                                : fail_no_journal(s);
+}
+
+void hf__store_changes_release(struct hf__store *store, uint64_t upto)
+{
+    if (store->kind->changes_release)
+        store->kind->changes_release(store, upto);
+}
+
+enum hf_status hf__store_snapshot_at(struct hf_scope *s, struct hf__store *store,
+                                     struct hf__store_snapshot **snapshot, uint64_t *ticket)
+{
+    *snapshot = NULL;
+    *ticket = 0;
+    return store->kind->snapshot_at ? store->kind->snapshot_at(s, store, snapshot, ticket)
+                                    : fail_no_journal(s);
+}
+
+uint64_t hf__store_id(struct hf__store *store)
+{
+    return store->kind->id ? store->kind->id(store) : 0;
+}

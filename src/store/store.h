@@ -59,6 +59,7 @@ struct store_options {
     bool bulk;              /* tables are merged less often; needs more room, or is not done */
     bool read_only;         /* nothing on disk is changed; writes end in HF_DENIED */
     bool no_create;         /* a store that does not exist is not created */
+    uint64_t keep_bytes;    /* of the journal, for hf__store_changes(); 0: none is kept for that */
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -179,6 +180,54 @@ uint64_t hf__store_durable(struct hf__store *store);
  */
 bool hf__store_is_rolled_back(const struct hf__store *store);
 
+/* ---- changes, for backups ------------------------------------------------------------------- */
+
+/*
+ * Every batch is a change: a record of the journal, with its ticket as its number. A store that was
+ * opened with keep_bytes keeps changes in files until hf__store_changes_release(), but never more
+ * than keep_bytes of them, and none on a disk that is full: then those are gone that tables have.
+ * Writers never wait for a reader.
+ */
+
+/* Where a reader of changes is. Begin with {.after = TICKET}. */
+struct store_changes {
+    uint64_t after; /* changes up to this one were read */
+    uint64_t file;  /* the file that the next one is in, and where; 0: not known */
+    uint64_t at;
+};
+
+/* Called with each change. The record lives until it returns. */
+typedef enum hf_status store_change_fn(struct hf_scope *s, uint64_t ticket, struct hf_bytes record,
+                                       void *user);
+
+/*
+ * Read changes behind changes->after in their order, up to `upto` at most, which is not above
+ * hf__store_durable(), until `bytes` were read; a single one may be larger. changes->after moves on
+ * with each.
+ *
+ * HF_NOT_FOUND    the next one is not there any more
+ * HF_UNSUPPORTED  a store in memory has no journal
+ * HF_IO, HF_NOMEM, and what `fn` returns
+ */
+enum hf_status hf__store_changes(struct hf_scope *s, struct hf__store *store,
+                                 struct store_changes *changes, uint64_t upto, size_t bytes,
+                                 store_change_fn *fn, void *user);
+
+/* Nobody will read changes up to this one. */
+void hf__store_changes_release(struct hf__store *store, uint64_t upto);
+
+/* A snapshot, and the newest change in it. It may not be durable yet. */
+enum hf_status hf__store_snapshot_at(struct hf_scope *s, struct hf__store *store,
+                                     struct hf__store_snapshot **snapshot, uint64_t *ticket);
+
+/* An id that no other store has; 0: a store in memory. */
+uint64_t hf__store_id(struct hf__store *store);
+
+/* Add what is in the record of a change, of whatever store, to a batch. The record is kept until the
+ * batch is written. HF_CORRUPT: it is not one, or that of another change. HF_NOMEM. */
+enum hf_status hf__batch_add_change(struct hf_scope *s, struct store_batch *batch, uint64_t ticket,
+                                    struct hf_bytes record);
+
 /* ---- care ----------------------------------------------------------------------------------- */
 
 struct store_stats {
@@ -193,6 +242,7 @@ struct store_stats {
     uint64_t kept_free;    /* bytes of its disk; 0 for memory */
     uint64_t table_bytes;  /* bytes of keys and values that hf__store_verify() reads, roughly */
     uint64_t data_bytes;   /* the same, with those that are in memory only */
+    uint64_t kept_bytes;   /* files of the journal, with those that are kept for a reader */
 };
 void hf__store_stats(struct hf__store *store, struct store_stats *stats);
 

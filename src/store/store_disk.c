@@ -331,6 +331,45 @@ static enum hf_status disk_sync(struct hf_scope *s, struct hf__store *store, uin
     return hf__commit_wait(s, &disk_of(store)->commit, ticket);
 }
 
+/* ---- changes -------------------------------------------------------------------------------- */
+
+static enum hf_status disk_changes(struct hf_scope *s, struct hf__store *store,
+                                   struct store_changes *changes, uint64_t upto, size_t bytes,
+                                   store_change_fn *fn, void *user)
+{
+    return hf__journal_tail(s, disk_of(store)->commit.journal, changes, upto, bytes, fn, user);
+}
+
+static void disk_changes_release(struct hf__store *store, uint64_t upto)
+{
+    struct disk *disk = disk_of(store);
+
+    assert(upto <= hf__journal_last(disk->commit.journal));
+    atomic_store(&disk->released, upto);
+    atomic_store(&disk->fell_behind, false);
+    if (hf__journal_closed_count(disk->commit.journal, 0) > hf__disk_files_kept(disk))
+        hf__maintenance_want_reclaim(disk);
+}
+
+/* A batch is appended and applied under the journal's order, so the two agree. */
+static enum hf_status disk_snapshot_at(struct hf_scope *s, struct hf__store *store,
+                                       struct hf__store_snapshot **snapshot, uint64_t *ticket)
+{
+    struct journal *journal = disk_of(store)->commit.journal;
+    enum hf_status status;
+
+    hf__journal_begin(journal);
+    status = disk_snapshot_open(s, store, snapshot);
+    *ticket = hf__journal_last(journal);
+    hf__journal_end(journal);
+    return status;
+}
+
+static uint64_t disk_id(struct hf__store *store)
+{
+    return disk_of(store)->store_dir.id;
+}
+
 /* ---- care ----------------------------------------------------------------------------------- */
 
 static void disk_stats(struct hf__store *store, struct store_stats *stats)
@@ -346,8 +385,8 @@ static void disk_stats(struct hf__store *store, struct store_stats *stats)
     pthread_mutex_lock(&disk->commit.lock);
     stats->sync_waits = disk->commit.waits;
     pthread_mutex_unlock(&disk->commit.lock);
-    stats->disk_bytes =
-        hf__store_dir_used_bytes(&disk->store_dir) + hf__journal_bytes(disk->commit.journal);
+    stats->kept_bytes = hf__journal_bytes(disk->commit.journal);
+    stats->disk_bytes = hf__store_dir_used_bytes(&disk->store_dir) + stats->kept_bytes;
     stats->memory_bytes = hf__memtable_bytes(&disk->memtable) + hf__tables_memory(disk->tables);
     stats->stopped = atomic_load(&disk->commit.stopped);
     stats->no_space = atomic_load(&disk->no_space);
@@ -438,6 +477,10 @@ static const struct store_kind disk_kind = {
     .durable = disk_durable,
     .stats = disk_stats,
     .verify = disk_verify,
+    .changes = disk_changes,
+    .changes_release = disk_changes_release,
+    .snapshot_at = disk_snapshot_at,
+    .id = disk_id,
 };
 
 static struct tables_options tables_options(struct disk *disk)

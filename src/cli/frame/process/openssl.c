@@ -59,10 +59,25 @@ enum { CANNOT_LOAD = 127 }; /* the exit code of the dynamic linker */
     X(, void, ERR_clear_error, (void), ())                                                         \
     X(return, unsigned long, ERR_get_error, (void), ())                                            \
     X(return, const char *, ERR_reason_error_string, (unsigned long code), (code))                 \
+    X(return, int, EVP_CIPHER_CTX_ctrl, (EVP_CIPHER_CTX * context, int type, int arg, void *ptr),  \
+            (context, type, arg, ptr))                                                             \
+    X(, void, EVP_CIPHER_CTX_free, (EVP_CIPHER_CTX * context), (context))                          \
+    X(return, EVP_CIPHER_CTX *, EVP_CIPHER_CTX_new, (void), ())                                    \
+    X(return, int, EVP_CipherFinal_ex, (EVP_CIPHER_CTX * context, unsigned char *to, int *len),    \
+            (context, to, len))                                                                    \
+    X(return, int, EVP_CipherInit_ex,                                                              \
+            (EVP_CIPHER_CTX * context, const EVP_CIPHER *cipher, ENGINE *engine,                   \
+             const unsigned char *key, const unsigned char *nonce, int encrypts),                  \
+            (context, cipher, engine, key, nonce, encrypts))                                       \
+    X(return, int, EVP_CipherUpdate,                                                               \
+            (EVP_CIPHER_CTX * context, unsigned char *to, int *len, const unsigned char *from,     \
+             int from_len),                                                                        \
+            (context, to, len, from, from_len))                                                    \
     X(return, int, EVP_Digest,                                                                     \
             (const void *data, size_t len, unsigned char *digest, unsigned *digest_len,            \
              const EVP_MD *type, ENGINE *engine),                                                  \
             (data, len, digest, digest_len, type, engine))                                         \
+    X(return, const EVP_CIPHER *, EVP_aes_256_gcm, (void), ())                                     \
     X(return, const EVP_MD *, EVP_sha1, (void), ())                                                \
     X(return, const EVP_MD *, EVP_sha256, (void), ())                                              \
     X(return, unsigned char *, HMAC,                                                               \
