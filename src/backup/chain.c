@@ -148,8 +148,8 @@ static enum hf_status check_format(struct hf_scope *s, struct hf__objects *objec
     if (text.len > sizeof("holdfast backup format ") - 1 &&
         memcmp(text.ptr, "holdfast backup format ", sizeof("holdfast backup format ") - 1) == 0 &&
         text.ptr[text.len - 1] == '\n')
-        return hf__fail(s, HF_FORMAT, "the backup in %.*s was made by a newer version",
-                        HF_FMT(hf__objects_url(objects)));
+        return hf__fail(s, HF_FORMAT, "%s in %.*s says that a newer version made the backup",
+                        FORM_FORMAT_NAME, HF_FMT(hf__objects_url(objects)));
     return hf__fail(s, HF_CORRUPT, "%s in %.*s is damaged", FORM_FORMAT_NAME,
                     HF_FMT(hf__objects_url(objects)));
 }

@@ -82,8 +82,11 @@ static int64_t whole_until(const struct chain *chain, uint64_t seq, int64_t at_l
 static int64_t newest_from(const struct chain *chain, const struct backup_snapshot *snapshot)
 {
     const struct backup_epoch *ends = break_behind(&chain->manifest, snapshot->epoch);
+    int64_t newest = hf__chain_newest(chain);
 
-    return ends ? whole_until(chain, ends->first_seq, snapshot->time_us) : hf__chain_newest(chain);
+    if (ends)
+        return whole_until(chain, ends->first_seq, snapshot->time_us);
+    return newest > snapshot->time_us ? newest : snapshot->time_us;
 }
 
 static int64_t newest_of(const struct chain *chain)
