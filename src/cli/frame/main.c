@@ -54,6 +54,10 @@ static const struct cli_command commands[] = {
     COMMAND("lock import", lock_import, "take over the locks of another library's table"),
     COMMAND("copy", copy, "copy tables to another database, and follow their changes"),
     COMMAND("cutover", cutover, "let the copy of a database take over"),
+    COMMAND("backup run", backup_run, "back up a data directory continuously"),
+    COMMAND("backup ls", backup_ls, "show what a backup has"),
+    COMMAND("backup verify", backup_verify, "verify everything in a backup"),
+    COMMAND("backup restore", backup_restore, "make a database as it was at a moment"),
     COMMAND("kv get", kv_get, "print the value of a key"),
     COMMAND("kv set", kv_set, "set the value of a key"),
     COMMAND("kv delete", kv_delete, "delete a key"),
@@ -151,7 +155,8 @@ static const struct cli_command commands[] = {
 
 /* The headings of the help. */
 static const struct cli_group groups[] = {
-    {"Data", "item query scan sql shell table import export copy cutover snapshot streams blobs"},
+    {"Data",
+     "item query scan sql shell table import export copy cutover backup snapshot streams blobs"},
     {"Patterns", "lock kv counter once limit records outbox relay events"},
     {"Server", "serve check healthcheck top"},
     {"Tools", "doctor bench demo call mcp config iam completion"},
@@ -169,7 +174,12 @@ static const struct cli_noun nouns[] = {
     {"export", NULL, NULL, "copy import snapshot table"},
     {"copy", NULL, NULL, "cutover export table"},
     {"cutover", NULL, NULL, "copy"},
-    {"snapshot", "write a data directory to one file", NULL, "export serve"},
+    {"backup", "continuous backups: make, show, verify and restore them",
+     "The journal of a data directory is copied to another place while it is written, with a "
+     "snapshot of everything now and then. The state of any moment can be restored from that. "
+     "'holdfast serve --backup-to' makes such a backup all the time.",
+     "copy export serve snapshot"},
+    {"snapshot", "write a data directory to one file", NULL, "backup export serve"},
     {"streams", "print the changes of a table", NULL, "iam table"},
     {"blobs", "store and read files that are too large for an item",
      "Blobs are bytes that are too many for an item. They are in a directory or in S3, named by "

@@ -24,6 +24,7 @@
 
 #include "base/cond_monotonic.h"
 #include "cli/frame/command.h"
+#include "cli/frame/output/mask.h"
 #include "cli/frame/process/child.h"
 #include "cli/serve/holder.h"
 #include "cli/serve/log.h"
@@ -177,6 +178,9 @@ static void print_start(struct serving *v, struct hf_str url)
         fprintf(out, "  data    %s (%s)\n", whole ? whole : v->plan.path.ptr, durability_text(v));
     else
         fprintf(out, "  data    in memory (lost on exit)\n");
+    if (v->plan.settings.backup_to.ptr)
+        fprintf(out, "  backup  to %.*s\n",
+                HF_FMT(hf__cli_mask(v->cli->scope, v->plan.settings.backup_to)));
     fprintf(out, "  access  %s\n", access_text(v));
     if (v->plan.console)
         fprintf(out, "  console %.*s/console/\n", HF_FMT(url));
@@ -272,9 +276,19 @@ static int open_database(struct serving *v)
     struct hf_scope *s = v->cli->scope;
     struct holder holder = {.pid = 0};
     struct hf_env env = {.size = sizeof(env), .user = v, .log = log_line, .wall_us = movable_clock};
+    const struct hf_backup_options backup = {
+        .size = sizeof(backup),
+        .to = settings->backup_to,
+        .window_ms = (uint32_t)settings->backup_window_ms,
+        .snapshot_ms = settings->backup_snapshot_ms,
+        .retain_ms = settings->backup_retain_ms,
+        .key_file = settings->backup_key,
+        .journal_bytes = settings->backup_journal_bytes,
+    };
     enum hf_status status = hf_open(
         s, v->plan.url,
-        HF_OPTIONS(hf_engine_options, .env = &env, .sync = (enum hf_sync)(settings->sync + 1),
+        HF_OPTIONS(hf_engine_options, .env = &env, .backup = backup.to.ptr ? &backup : NULL,
+                   .sync = (enum hf_sync)(settings->sync + 1),
                    .sync_window_ms = (uint32_t)settings->sync_window_ms,
                    .memtable_bytes = (size_t)settings->memtable_bytes,
                    .cache_bytes = (size_t)settings->cache_bytes, .compress = settings->compress,

@@ -43,6 +43,13 @@ struct serve_settings {
     bool read_only;
     struct option_list init;
     struct hf_str snapshot;
+    /* continuous backup */
+    struct hf_str backup_to; /* absent: none */
+    uint64_t backup_window_ms;
+    uint64_t backup_snapshot_ms;
+    uint64_t backup_retain_ms;
+    struct hf_str backup_key;
+    uint64_t backup_journal_bytes;
     /* what clients see */
     struct hf_str region;
     struct hf_str account;

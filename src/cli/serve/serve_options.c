@@ -120,6 +120,31 @@ static const struct option_spec specs[] = {
              "Before serving, restore this file of 'holdfast snapshot save' if the database has no "
              "tables yet. --init comes after it."),
 
+    OPT_TEXT(
+        "backup-to", "PLACE", backup_to,
+        "Copy every change to dir:PATH or s3://BUCKET/PREFIX while serving, so that the state of "
+        "any moment can be restored: see holdfast-backup(1). The place is of this database "
+        "alone.",
+        .heading = "Continuous backup"),
+    OPT_TIME("backup-window", backup_window_ms, 50, 60 * MINUTE_MS,
+             "How old a change may become before it is copied. What is not copied yet is lost with "
+             "the disk.",
+             .fallback = "1s"),
+    OPT_TIME("backup-snapshot", backup_snapshot_ms, 1000, 365 * (uint64_t)OPTION_DAY_MS,
+             "How often a snapshot of everything is taken. A restore begins with one.",
+             .fallback = "24h"),
+    OPT_TIME("backup-retain", backup_retain_ms, 1000, 3650 * (uint64_t)OPTION_DAY_MS,
+             "How far back a restore reaches; what is older is removed.", .fallback = "168h"),
+    OPT_TEXT(
+        "backup-key", "FILE", backup_key,
+        "Encrypt the backup (AES-256-GCM) with the key in this file: 32 bytes or 64 hexadecimal "
+        "digits, as 'openssl rand -hex 32' prints. Without the file no backup can be restored."),
+    OPT_SIZE(
+        "backup-journal", backup_journal_bytes, 1024 * 1024, 1024 * GIB,
+        "Journal that is kept while the place cannot be reached. Beyond that, a new snapshot is "
+        "taken when it is back. Writes are never refused for it.",
+        .fallback = "1GiB"),
+
     OPT_TEXT("region", "NAME", region,
              "Region in ARNs and stream records. Clients may sign for any region.",
              .fallback = "us-east-1", .heading = "Behaviour"),
@@ -327,6 +352,11 @@ static bool plan_data(struct cli *cli, const struct options *options, struct ser
     if (settings->read_only && (settings->init.len || settings->snapshot.ptr))
         return REFUSE(cli, "--read-only and %s cannot be combined",
                       settings->init.len ? "--init" : "--snapshot");
+    if (settings->backup_to.ptr && (settings->in_memory || settings->read_only))
+        return REFUSE(cli, "--backup-to and %s cannot be combined",
+                      settings->in_memory ? "--in-memory" : "--read-only");
+    if (settings->backup_key.ptr && !settings->backup_to.ptr)
+        return REFUSE(cli, "--backup-key needs --backup-to");
     if (settings->in_memory && settings->read_only)
         return REFUSE(cli, "--in-memory and --read-only cannot be combined");
     if (settings->in_memory) {
