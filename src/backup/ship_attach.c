@@ -237,6 +237,7 @@ static void follow_chain(struct hf__shipper *sh, uint64_t base, bool joined)
         sh->marked.time_us = sh->marks[(sh->marks_at + sh->marks_len - 1) % SHIP_MARKS_MAX].time_us;
     if (sh->marked.time_us < m->to_us)
         sh->marked.time_us = m->to_us;
+    sh->status.state = HF_BACKUP_SHIPPING;
     sh->status.epoch = m->epoch;
     sh->status.segments = m->tail.seq;
     sh->status.snapshots = joined ? snapshots : 0;

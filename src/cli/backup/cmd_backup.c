@@ -405,7 +405,9 @@ static enum hf_status restore_tables(struct command_ctx *c)
     enum hf_status status;
     uint64_t items = 0;
 
-    if (!aside.ptr)
+    if (!memchr(settings.url.ptr, ':', settings.url.len) && settings.url.ptr[0] != '@')
+        settings.url = hf_scope_format(c->scope, "embedded:%.*s", HF_FMT(settings.url));
+    if (!aside.ptr || !settings.url.ptr)
         return hf_scope_fail(c->scope, HF_NOMEM, "out of memory");
     if (!hf__database_resolve(c->cli, c->name, &settings, &c->ends) ||
         !hf__database_open(c->cli, c->name, &settings, &to, &c->ends))
