@@ -52,6 +52,8 @@ struct hf_backup_options {
     uint64_t journal_bytes; /* the journal that is kept for a place that cannot be reached; default
                                1 GiB. Beyond that, a new snapshot is taken when it is back */
     uint32_t close_ms;      /* how long a close may take to ship what is left; default 5000 */
+    const struct hf_client_options *client; /* s3: as for hf_connect(); default: what the
+                                               environment says; used by hf_open() alone */
 };
 
 enum hf_backup_state {

@@ -637,7 +637,7 @@ static enum hf_status open_inside(struct hf_scope *s, struct hf__shipper *sh,
                                   const struct ship_options *options)
 {
     TRY(keep_texts(s, sh, options));
-    TRY(hf__objects_open(s, &sh->env, sh->o.to, options->client, &sh->objects));
+    TRY(hf__objects_open(s, &sh->env, sh->o.to, options->user.client, &sh->objects));
     if (sh->o.key_file.len)
         TRY(hf__seal_open(s, &sh->env, sh->o.key_file, &sh->seal));
     TRY(hf__signer_new(s, &sh->env, &sh->form.signer));

@@ -15,8 +15,7 @@ struct hf__shipper;
 struct ship_options {
     struct hf_backup_options user; /* whole: hf__ship_fill() */
     struct hf_str directory;       /* of the store; a file in it says which epoch it began */
-    const struct hf_client_options *client; /* for S3; NULL: what the environment says */
-    bool no_threads;                        /* for tests: the caller calls mark and step */
+    bool no_threads;               /* for tests: the caller calls mark and step */
 };
 
 /* Defaults filled in, and checked. HF_INVALID */

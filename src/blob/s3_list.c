@@ -257,7 +257,7 @@ static enum hf_status name_entry(struct hf_scope *s, struct hf_blobs *blobs,
 enum hf_status hf__s3_names(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,
                             s3_name_fn *fn, void *user)
 {
-    const struct walk names = {.first = "list-type=2&prefix=",
+    const struct walk names = {.first = "delimiter=%2F&list-type=2&prefix=",
                                .folder = folder,
                                .marker = "&continuation-token=",
                                .result = "ListBucketResult"};

@@ -490,6 +490,7 @@ static void on_object(struct call *call)
     struct fake_s3 *fake = call->fake;
     struct hf_str id = param(call, "uploadId");
     struct hf_str source = hf__http_field(&call->peer->reader.head, "x-amz-copy-source");
+    struct hf_str once = hf__http_field(&call->peer->reader.head, "if-none-match");
     struct fake_upload *upload;
 
     if (!fake->there) {
@@ -504,6 +505,15 @@ static void on_object(struct call *call)
         copy_object(call, source);
     } else if (strcmp(call->method, "PUT") == 0 && id.ptr) {
         put_part(call, id);
+    } else if (strcmp(call->method, "PUT") == 0 && once.ptr && fake->no_conditions) {
+        refuse(call, 501, "NotImplemented",
+               "A header you provided implies functionality that is "
+               "not implemented");
+    } else if (strcmp(call->method, "PUT") == 0 && once.ptr && find(fake, call->key)) {
+        if (!hf_str_equal(once, HF_STR("*")))
+            wrong(fake, "If-None-Match: %.*s", HF_FMT(once));
+        refuse(call, 412, "PreconditionFailed",
+               "At least one of the pre-conditions you specified did not hold");
     } else if (strcmp(call->method, "PUT") == 0) {
         atomic_fetch_add(&fake->puts, 1);
         store(fake, call->key, call->body.ptr, call->body.len);

@@ -64,6 +64,7 @@ struct fake_s3 {
     int slow_ms;                 /* of a GET */
     int slow_copy_ms;            /* of a copy */
     bool no_ranges;              /* Range is not known */
+    bool no_conditions;          /* If-None-Match is not known */
     bool same_page;              /* a list that never ends */
     enum fake_mood moods[FAKE_CALLS];
     size_t moods_len; /* calls beyond are well */
