@@ -28,7 +28,7 @@ TEST(backup_moments, a_restore_is_what_was_there)
     rig.o.snapshot_ms = 8000;
     rig_open(&rig);
     CHECK_OK(hf__ship_step(rig.s, rig.shipper, true));
-    work(&rig, test_times(300));
+    work(&rig, 300);
     CHECK_OK(hf__ship_step(rig.s, rig.shipper, true));
     CHECK_OK(rig_verify(&rig, &report));
     CHECK(report.changes > 0 && report.damages == 0);
