@@ -16,7 +16,8 @@
  *
  *     if (hf_backup_open(s, HF_STR("s3://backups/shop"), NULL, &backup) != HF_OK ||
  *         hf_backup_restore(s, backup, HF_STR("shop-restored.db"),
- *                           HF_OPTIONS(hf_backup_restore_options, .at_us = moment), NULL) != HF_OK)
+ *                           HF_OPTIONS(hf_backup_restore_options, .at_us = 1795000000000000),
+ *                           NULL) != HF_OK)
  *         return complain(hf_scope_error_text(s));
  *     hf_backup_close(backup);
  *

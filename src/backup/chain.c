@@ -43,7 +43,7 @@ static bool is_listed(const struct manifest *m, const struct form_head *head)
     return false;
 }
 
-static bool counts(const struct manifest *m, const struct form_head *head)
+static bool object_counts(const struct manifest *m, const struct form_head *head)
 {
     const struct backup_epoch *epoch;
 
@@ -51,7 +51,7 @@ static bool counts(const struct manifest *m, const struct form_head *head)
         return is_listed(m, head);
     if (head->kind == FORM_MANIFEST)
         return head->epoch == m->epoch;
-    epoch = hf__manifest_epoch_of(m, head->seq);
+    epoch = hf__chain_epoch_of(m, head->seq);
     return epoch && epoch->epoch == head->epoch && head->seq > m->floor;
 }
 
@@ -64,7 +64,7 @@ static enum hf_status take_object(struct hf_scope *s, struct hf_str name, uint64
     (void)s;
     if (!hf__form_name_read(name, &object.head))
         return HF_OK;
-    if (counts(&chain->manifest, &object.head))
+    if (object_counts(&chain->manifest, &object.head))
         to = object.head.kind == FORM_LOG        ? &chain->logs
              : object.head.kind == FORM_SNAPSHOT ? &chain->snapshots
                                                  : NULL;
@@ -172,7 +172,7 @@ enum hf_status hf__chain_load(struct hf_scope *s, struct hf__objects *objects,
                         HF_FMT(hf__objects_url(objects)));
     hf__form_name(&newest.object.head, name);
     TRY(hf__objects_get(s, objects, hf_str_from(name), newest.object.size, &object));
-    TRY(hf__manifest_read(s, form, hf_str_from(name), object, &chain->manifest));
+    TRY(hf__chain_manifest_read(s, form, hf_str_from(name), object, &chain->manifest));
     chain->found = true;
     if (lists) {
         enum hf_status status = list_all(s, chain);
@@ -215,7 +215,7 @@ void hf__walk_begin(const struct chain *chain, uint64_t seq, uint64_t last, stru
 static enum hf_status fail_missing(struct hf_scope *s, const struct chain_walk *walk)
 {
     const struct chain *chain = walk->chain;
-    const struct backup_epoch *epoch = hf__manifest_epoch_of(&chain->manifest, walk->at.seq + 1);
+    const struct backup_epoch *epoch = hf__chain_epoch_of(&chain->manifest, walk->at.seq + 1);
 
     return hf__fail(s, HF_CORRUPT, "log/%08llx-%012llx-... is missing: the segment behind %llu",
                     (unsigned long long)(epoch ? epoch->epoch : 0),
@@ -227,7 +227,7 @@ static enum hf_status check_next(struct hf_scope *s, const struct chain_walk *wa
                                  const struct form_head *head, struct hf_str name)
 {
     const struct chain *chain = walk->chain;
-    const struct backup_epoch *epoch = hf__manifest_epoch_of(&chain->manifest, head->seq);
+    const struct backup_epoch *epoch = hf__chain_epoch_of(&chain->manifest, head->seq);
     const uint8_t *before = walk->known ? walk->at.hash : NULL;
     uint64_t last = walk->at.last;
 

@@ -257,7 +257,7 @@ void hf__form_put_entry(struct hf__buf *object, struct hf_bytes key, struct hf_b
     hf__buf_put(object, value.ptr, value.len);
 }
 
-static struct hf_bytes take(struct hf_bytes *from, size_t len)
+static struct hf_bytes bytes_take(struct hf_bytes *from, size_t len)
 {
     struct hf_bytes taken = hf_bytes_of(from->ptr, len);
 
@@ -281,15 +281,15 @@ bool hf__form_step(struct hf_bytes *payload, struct form_step *step, bool *good)
     if (step->is_mark) {
         step->time_us = (int64_t)load_u64le(payload->ptr + 1);
         step->change = load_u64le(payload->ptr + 9);
-        take(payload, FORM_MARK);
+        bytes_take(payload, FORM_MARK);
         return true;
     }
     step->change = load_u64le(payload->ptr + 1);
     len = load_u32le(payload->ptr + 9);
-    take(payload, FORM_CHANGE);
+    bytes_take(payload, FORM_CHANGE);
     *good = len <= payload->len;
     if (*good)
-        step->record = take(payload, len);
+        step->record = bytes_take(payload, len);
     return *good;
 }
 
@@ -306,11 +306,11 @@ bool hf__form_entry(struct hf_bytes *payload, struct hf_bytes *key, struct hf_by
         return false;
     key_len = load_u32le(payload->ptr);
     value_len = load_u32le(payload->ptr + 4);
-    take(payload, FORM_ENTRY);
+    bytes_take(payload, FORM_ENTRY);
     *good = key_len > 0 && key_len <= payload->len && value_len <= payload->len - key_len;
     if (!*good)
         return false;
-    *key = take(payload, key_len);
-    *value = take(payload, value_len);
+    *key = bytes_take(payload, key_len);
+    *value = bytes_take(payload, value_len);
     return true;
 }

@@ -9,7 +9,7 @@ enum {
     SNAPSHOT = 7 * 8 + FORM_HASH
 };
 
-const struct backup_epoch *hf__manifest_epoch_of(const struct manifest *m, uint64_t seq)
+const struct backup_epoch *hf__chain_epoch_of(const struct manifest *m, uint64_t seq)
 {
     for (size_t i = manifest_epochs(m); i-- > 0;)
         if (manifest_epoch(m, i)->first_seq <= seq)
@@ -58,8 +58,8 @@ static void put_snapshot(struct hf__buf *to, const struct backup_snapshot *p)
     hf__buf_put(to, p->hash, FORM_HASH);
 }
 
-enum hf_status hf__manifest_make(struct hf_scope *s, const struct form *form,
-                                 const struct manifest *m, struct hf_bytes *object)
+enum hf_status hf__chain_manifest_make(struct hf_scope *s, const struct form *form,
+                                       const struct manifest *m, struct hf_bytes *object)
 {
     struct form_head head = {.kind = FORM_MANIFEST,
                              .id = m->id,
@@ -90,7 +90,7 @@ enum hf_status hf__manifest_make(struct hf_scope *s, const struct form *form,
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static const uint8_t *take(struct hf_bytes *from, size_t len)
+static const uint8_t *bytes_take(struct hf_bytes *from, size_t len)
 {
     const uint8_t *taken = from->ptr;
 
@@ -121,7 +121,7 @@ static void read_fixed(const uint8_t *b, struct manifest *m)
 
 static bool read_epochs(struct hf_bytes *from, struct manifest *m)
 {
-    const uint8_t *b = take(from, 4);
+    const uint8_t *b = bytes_take(from, 4);
     uint32_t len = b ? load_u32le(b) : 0;
     uint64_t before = 0, seq = 0;
 
@@ -130,7 +130,7 @@ static bool read_epochs(struct hf_bytes *from, struct manifest *m)
     for (uint32_t i = 0; i < len; i++) {
         struct backup_epoch e;
 
-        b = take(from, EPOCH);
+        b = bytes_take(from, EPOCH);
         if (!b)
             return false;
         e = (struct backup_epoch){.epoch = number_at(b, 0),
@@ -150,7 +150,7 @@ static bool read_epochs(struct hf_bytes *from, struct manifest *m)
 
 static bool read_snapshots(struct hf_bytes *from, struct manifest *m)
 {
-    const uint8_t *b = take(from, 4);
+    const uint8_t *b = bytes_take(from, 4);
     uint32_t len = b ? load_u32le(b) : 0;
 
     if (!b)
@@ -158,7 +158,7 @@ static bool read_snapshots(struct hf_bytes *from, struct manifest *m)
     for (uint32_t i = 0; i < len; i++) {
         struct backup_snapshot p;
 
-        b = take(from, SNAPSHOT);
+        b = bytes_take(from, SNAPSHOT);
         if (!b)
             return false;
         p = (struct backup_snapshot){.epoch = number_at(b, 0),
@@ -176,8 +176,9 @@ static bool read_snapshots(struct hf_bytes *from, struct manifest *m)
     return from->len == 0;
 }
 
-enum hf_status hf__manifest_read(struct hf_scope *s, const struct form *form, struct hf_str name,
-                                 struct hf_bytes object, struct manifest *m)
+enum hf_status hf__chain_manifest_read(struct hf_scope *s, const struct form *form,
+                                       struct hf_str name, struct hf_bytes object,
+                                       struct manifest *m)
 {
     struct form_head head;
     struct hf_bytes payload;
@@ -191,7 +192,7 @@ enum hf_status hf__manifest_read(struct hf_scope *s, const struct form *form, st
                            .to_us = head.to_us,
                            .epochs = {.scope = s},
                            .snapshots = {.scope = s}};
-    fixed = head.kind == FORM_MANIFEST ? take(&payload, FIXED) : NULL;
+    fixed = head.kind == FORM_MANIFEST ? bytes_take(&payload, FIXED) : NULL;
     if (fixed)
         read_fixed(fixed, m);
     good = fixed && read_epochs(&payload, m) && read_snapshots(&payload, m);

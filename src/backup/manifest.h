@@ -88,14 +88,15 @@ static inline struct backup_snapshot *manifest_snapshot(const struct manifest *m
 }
 
 /* The epoch that the segment with this seq belongs to; NULL: none that is known. */
-const struct backup_epoch *hf__manifest_epoch_of(const struct manifest *m, uint64_t seq);
+const struct backup_epoch *hf__chain_epoch_of(const struct manifest *m, uint64_t seq);
 
 /* The object of a manifest, in a buffer of the scope. */
-enum hf_status hf__manifest_make(struct hf_scope *s, const struct form *form,
-                                 const struct manifest *m, struct hf_bytes *object);
+enum hf_status hf__chain_manifest_make(struct hf_scope *s, const struct form *form,
+                                       const struct manifest *m, struct hf_bytes *object);
 
 /* Read one; its lists are in the scope. HF_CORRUPT and what hf__form_read() returns. */
-enum hf_status hf__manifest_read(struct hf_scope *s, const struct form *form, struct hf_str name,
-                                 struct hf_bytes object, struct manifest *m);
+enum hf_status hf__chain_manifest_read(struct hf_scope *s, const struct form *form,
+                                       struct hf_str name, struct hf_bytes object,
+                                       struct manifest *m);
 
 #endif

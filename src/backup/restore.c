@@ -13,7 +13,7 @@
  *  (2) No restore goes across the beginning of an epoch that is not joined.
  *  (3) PATH is there only when it is whole.
  */
-#include "backup/restore.h"
+#include <holdfast/backup.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backup/chain.h"
 #include "base/kill.h"
 #include "store/store.h"
 
@@ -39,6 +40,19 @@ struct hf_backup {
     struct form form;
     struct chain chain;
 };
+
+/* Bytes of all objects that count. */
+static uint64_t backup_bytes(const struct hf_backup *backup)
+{
+    const struct chain *chain = &backup->chain;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < chain_len(&chain->logs); i++)
+        bytes += chain_at(&chain->logs, i)->size;
+    for (size_t i = 0; i < chain_len(&chain->snapshots); i++)
+        bytes += chain_at(&chain->snapshots, i)->size;
+    return bytes;
+}
 
 /* ---- times ---------------------------------------------------------------------------------- */
 
@@ -401,7 +415,7 @@ enum hf_status hf_backup_verify(struct hf_scope *s, struct hf_backup *backup,
     TRY(hf__scope_alive(s));
     r.progress = o.progress;
     r.user = o.user;
-    r.bytes_total = hf__backup_bytes(backup);
+    r.bytes_total = backup_bytes(backup);
     r.room = hf_scope_new(&backup->env);
     if (!r.room)
         return hf__fail_nomem(s);
@@ -443,7 +457,7 @@ static enum hf_status remove_left(struct hf_scope *s, int in, const char *name, 
         return errno == ENOENT ? HF_OK : fail_errno(s, "remove", path);
     }
     while (status == HF_OK && (entry = readdir(listing))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (str_is(hf_str_from(entry->d_name), ".") || str_is(hf_str_from(entry->d_name), ".."))
             continue;
         if (unlinkat(fd, entry->d_name, 0) && (errno == EISDIR || errno == EPERM))
             status = remove_left(s, fd, entry->d_name, path);
@@ -455,8 +469,8 @@ static enum hf_status remove_left(struct hf_scope *s, int in, const char *name, 
 }
 
 /* The newest snapshot that is not newer than the moment. */
-static enum hf_status choose(struct hf_scope *s, const struct chain *chain, int64_t at_us,
-                             const struct backup_snapshot **chosen)
+static enum hf_status snapshot_choose(struct hf_scope *s, const struct chain *chain, int64_t at_us,
+                                      const struct backup_snapshot **chosen)
 {
     const struct manifest *m = &chain->manifest;
     int64_t newest = newest_of(chain), until;
@@ -481,8 +495,8 @@ static enum hf_status choose(struct hf_scope *s, const struct chain *chain, int6
 }
 
 /* Fill the new store. */
-static enum hf_status fill(struct hf_scope *s, struct reading *r, const char *path,
-                           const struct backup_snapshot *is, int64_t at_us)
+static enum hf_status store_fill(struct hf_scope *s, struct reading *r, const char *path,
+                                 const struct backup_snapshot *is, int64_t at_us)
 {
     const struct store_options options = {.sync = STORE_SYNC_NONE};
     enum hf_status status;
@@ -512,7 +526,7 @@ static enum hf_status check_closed(struct hf_scope *s, struct reading *r, const 
     return HF_OK;
 }
 
-static enum hf_status place(struct hf_scope *s, const char *aside, const char *path)
+static enum hf_status directory_place(struct hf_scope *s, const char *aside, const char *path)
 {
     struct hf_str above = hf_scope_format(s, "%s/..", path);
     int fd;
@@ -544,9 +558,9 @@ static enum hf_status restore_to(struct hf_scope *s, struct reading *r, const ch
     if (lstat(path, &info) == 0)
         return hf__fail(s, HF_IN_USE, "%s is there already; restore to a new directory", path);
     TRY(remove_left(s, AT_FDCWD, aside, aside));
-    TRY(fill(s, r, aside, is, at_us));
+    TRY(store_fill(s, r, aside, is, at_us));
     TRY(check_closed(s, r, aside));
-    return place(s, aside, path);
+    return directory_place(s, aside, path);
 }
 
 /* Bytes that a restore reads, roughly: by the names. */
@@ -589,7 +603,7 @@ enum hf_status hf_backup_restore(struct hf_scope *s, struct hf_backup *backup, s
     if (!whole.len || memchr(whole.ptr, '\0', whole.len))
         return hf__fail(s, HF_INVALID, "the path to restore to is empty or has a NUL");
     mine.at_us = o.at_us ? o.at_us : newest_of(&backup->chain);
-    TRY(choose(s, &backup->chain, mine.at_us, &is));
+    TRY(snapshot_choose(s, &backup->chain, mine.at_us, &is));
     r.progress = o.progress;
     r.user = o.user;
     r.bytes_total = bytes_needed(&backup->chain, is, mine.at_us);
@@ -602,18 +616,6 @@ enum hf_status hf_backup_restore(struct hf_scope *s, struct hf_backup *backup, s
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
-
-uint64_t hf__backup_bytes(const struct hf_backup *backup)
-{
-    const struct chain *chain = &backup->chain;
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < chain_len(&chain->logs); i++)
-        bytes += chain_at(&chain->logs, i)->size;
-    for (size_t i = 0; i < chain_len(&chain->snapshots); i++)
-        bytes += chain_at(&chain->snapshots, i)->size;
-    return bytes;
-}
 
 void hf_backup_close(struct hf_backup *backup)
 {
@@ -696,7 +698,7 @@ void hf_backup_info(const struct hf_backup *backup, struct hf_backup_info *info)
                                     .snapshots = snapshots,
                                     .objects =
                                         chain_len(&chain->logs) + chain_len(&chain->snapshots) + 1,
-                                    .bytes = hf__backup_bytes(backup),
+                                    .bytes = backup_bytes(backup),
                                     .unneeded = chain_len(&chain->others),
                                     .oldest_us = snapshots ? manifest_snapshot(m, 0)->time_us : 0,
                                     .newest_us = newest_of(chain),

@@ -186,7 +186,7 @@ static enum hf_status check_ours(struct hf_scope *s, struct hf__shipper *sh)
         return hf__ship_lost(s, sh);
     hf__form_name(&ours.head, name);
     TRY(hf__objects_get(s, sh->objects, hf_str_from(name), 0, &object));
-    TRY(hf__manifest_read(s, &sh->form, hf_str_from(name), object, &there));
+    TRY(hf__chain_manifest_read(s, &sh->form, hf_str_from(name), object, &there));
     if (memcmp(there.token, sh->manifest.token, MANIFEST_TOKEN) != 0)
         return hf__ship_lost(s, sh);
     return HF_OK;
@@ -199,7 +199,7 @@ enum hf_status hf__ship_manifest(struct hf_scope *s, struct hf__shipper *sh)
     char name[FORM_NAME];
 
     TRY(check_ours(s, sh));
-    TRY(hf__manifest_make(s, &sh->form, &sh->manifest, &object));
+    TRY(hf__chain_manifest_make(s, &sh->form, &sh->manifest, &object));
     hf__form_name(&head, name);
     TRY(hf__ship_put(s, sh, hf_str_from(name), object, false, NULL));
     sh->manifest_us = hf__env_elapsed_us(&sh->env);

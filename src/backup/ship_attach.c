@@ -50,7 +50,7 @@ static bool note_matches(struct hf_scope *s, struct hf__shipper *sh, const struc
         there[0] = '\0';
     close(fd);
     note_text(m, text);
-    return strcmp(text, there) == 0;
+    return str_is(hf_str_from(text), there);
 }
 
 static bool sync_directory(const char *path)
@@ -203,7 +203,7 @@ static enum hf_status epoch_put(struct hf_scope *s, struct hf__shipper *sh)
     char name[FORM_NAME];
     bool made;
 
-    TRY(hf__manifest_make(s, &sh->form, &sh->manifest, &object));
+    TRY(hf__chain_manifest_make(s, &sh->form, &sh->manifest, &object));
     hf__form_name(&head, name);
     hf__kill_point("before_epoch");
     TRY(hf__ship_put(s, sh, hf_str_from(name), object, true, &made));

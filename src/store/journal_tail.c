@@ -112,7 +112,7 @@ static enum hf_status open_again(struct tail *tail)
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* `len` bytes of the file from `at` on; NULL: there are fewer, or there is no memory. */
-static const uint8_t *look(struct tail *tail, uint64_t at, size_t len)
+static const uint8_t *piece_look(struct tail *tail, uint64_t at, size_t len)
 {
     size_t want = len > PIECE ? len : PIECE;
 
@@ -140,13 +140,13 @@ static const uint8_t *look(struct tail *tail, uint64_t at, size_t len)
 static bool next_record(struct tail *tail, struct hf_bytes *record)
 {
     const struct store_changes *changes = tail->changes;
-    const uint8_t *head = look(tail, changes->at, JOURNAL_RECORD_HEAD);
+    const uint8_t *head = piece_look(tail, changes->at, JOURNAL_RECORD_HEAD);
     size_t size;
 
     if (!head || journal_segment(head) != (uint32_t)changes->file || journal_len(head) == 0)
         return false;
     size = journal_record_size(journal_len(head));
-    head = look(tail, changes->at, size);
+    head = piece_look(tail, changes->at, size);
     if (!head || journal_hash(head) != XXH3_64bits_withSeed(head + 8, size - 8, changes->file))
         return false;
     *record = hf_bytes_of(head + JOURNAL_RECORD_HEAD, journal_len(head));

@@ -176,7 +176,7 @@ static bool compact_idle(struct disk *disk)
 /* ---- the journal ---------------------------------------------------------------------------- */
 
 /* Every change up to this one is in tables, and nobody reads it: (3). */
-static uint64_t unneeded(struct disk *disk)
+static uint64_t unneeded_changes(struct disk *disk)
 {
     uint64_t tabled = disk->maintenance.tabled, released = atomic_load(&disk->released);
 
@@ -202,7 +202,7 @@ static bool reclaim_files(struct disk *disk, uint64_t kept)
     uint64_t spares = kept + 1;
     uint64_t number;
 
-    if (!hf__journal_reclaimable(journal, unneeded(disk), &number)) {
+    if (!hf__journal_reclaimable(journal, unneeded_changes(disk), &number)) {
         hf__journal_reclaim(journal, number, spares);
         return true;
     }

@@ -156,8 +156,8 @@ static bool read_bytes(struct record_reader *reader, struct hf_bytes *bytes)
     return true;
 }
 
-enum hf_status hf__record_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
-                               void *user, uint64_t *number, bool *good)
+enum hf_status hf__changes_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
+                                void *user, uint64_t *number, bool *good)
 {
     struct record_reader reader = {.at = record.ptr + RECORD_HEAD, .end = record.ptr + record.len};
 
@@ -190,7 +190,7 @@ static enum hf_status add_entry(struct hf_scope *s, enum change_kind kind, struc
 enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,
                                 bool *good)
 {
-    return hf__record_walk(changes->s, record, add_entry, changes, number, good);
+    return hf__changes_walk(changes->s, record, add_entry, changes, number, good);
 }
 
 /* ---- as a batch ------------------------------------------------------------------------------ */
@@ -213,7 +213,7 @@ enum hf_status hf__batch_add_change(struct hf_scope *s, struct store_batch *batc
     uint64_t number;
     bool good;
 
-    TRY(hf__record_walk(s, record, add_op, batch, &number, &good));
+    TRY(hf__changes_walk(s, record, add_op, batch, &number, &good));
     if (good && number == ticket)
         return HF_OK;
     return hf__fail(s, HF_CORRUPT, "The record of change %llu is invalid",

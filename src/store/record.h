@@ -45,8 +45,8 @@ typedef enum hf_status record_change_fn(struct hf_scope *s, enum change_kind kin
 
 /* Walk over a record, of which nothing is copied. *number is that of the record; *good: it is valid,
  * which is known at its end only. Fails as `fn` does. */
-enum hf_status hf__record_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
-                               void *user, uint64_t *number, bool *good);
+enum hf_status hf__changes_walk(struct hf_scope *s, struct hf_bytes record, record_change_fn *fn,
+                                void *user, uint64_t *number, bool *good);
 
 /* Read a record: its changes as entries, and its number. *good: it is valid. HF_NOMEM. */
 enum hf_status hf__changes_read(struct changes *changes, struct hf_bytes record, uint64_t *number,

@@ -2,7 +2,7 @@
 #ifndef HF_TEST_BACKUP_HELP_H
 #define HF_TEST_BACKUP_HELP_H
 
-#include "backup/restore.h"
+#include "backup/chain.h"
 #include "backup/ship.h"
 #include "store/store.h"
 

@@ -16,7 +16,8 @@ static void put(struct hf_scope *s, struct hf_db *db, int number)
     struct hf_item item =
         HF_ITEM(s, HF_S("id", hf_scope_format(s, "item %d", number)), HF_N("number", number));
 
-    CHECK_OK(hf_put_item(s, db, &(struct hf_put_item){.table = HF_STR("things"), .item = item}, NULL));
+    CHECK_OK(
+        hf_put_item(s, db, &(struct hf_put_item){.table = HF_STR("things"), .item = item}, NULL));
 }
 
 static uint64_t count(struct hf_scope *s, const char *path)
