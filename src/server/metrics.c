@@ -389,6 +389,43 @@ static void write_engine(struct hf__buf *buf, struct server *server)
     write_gauge(buf, "holdfast_no_space", "1 while the disk is too full to write.", stats.no_space);
 }
 
+/* Nothing is written without a continuous backup. */
+static void write_backup(struct hf__buf *buf, struct server *server)
+{
+    struct hf_backup_health health;
+
+    hf_backup_health(server->engine, &health);
+    if (health.state == HF_BACKUP_OFF)
+        return;
+    hf__prometheus_head(buf, "holdfast_backup_state", "gauge",
+                        "1 for the state that the continuous backup is in.");
+    for (enum hf_backup_state state = HF_BACKUP_STARTING; state <= HF_BACKUP_REFUSED; state++)
+        hf__buf_format(buf, "holdfast_backup_state{state=\"%s\"} %d\n", hf_backup_state_name(state),
+                       state == health.state);
+    write_gauge(buf, "holdfast_backup_lag_milliseconds",
+                "Age of the oldest change that is not in the backup.", health.lag_ms);
+    write_gauge(buf, "holdfast_backup_lag_changes", "Changes that are not in the backup.",
+                health.lag_changes);
+    write_gauge(buf, "holdfast_backup_journal_bytes", "Journal, with what is kept for the backup.",
+                health.journal_bytes);
+    write_gauge(buf, "holdfast_backup_snapshots", "Snapshots that can be restored from.",
+                health.snapshots);
+    write_gauge(buf, "holdfast_backup_newest_timestamp_seconds",
+                "The newest moment that can be restored, since 1970.",
+                (uint64_t)health.newest_us / 1000000);
+    hf__prometheus_head(buf, "holdfast_backup_put_objects_total", "counter",
+                        "Objects that were put.");
+    hf__buf_format(buf, "holdfast_backup_put_objects_total %llu\n",
+                   (unsigned long long)health.objects);
+    hf__prometheus_head(buf, "holdfast_backup_put_bytes_total", "counter",
+                        "Bytes of objects that were put.");
+    hf__buf_format(buf, "holdfast_backup_put_bytes_total %llu\n", (unsigned long long)health.bytes);
+    hf__prometheus_head(buf, "holdfast_backup_failures_total", "counter",
+                        "Requests for the backup that failed.");
+    hf__buf_format(buf, "holdfast_backup_failures_total %llu\n",
+                   (unsigned long long)health.failures);
+}
+
 void hf__metrics_write(struct hf__buf *buf, struct server *server)
 {
     _Static_assert(offsetof(struct metrics, ops[0].times) ==
@@ -421,4 +458,5 @@ void hf__metrics_write(struct hf__buf *buf, struct server *server)
     write_times(buf, server, "holdfast_commit_seconds", "", offsetof(struct metrics, commit));
     write_ops(buf, server);
     write_engine(buf, server);
+    write_backup(buf, server);
 }

@@ -67,6 +67,15 @@ static void answer_healthy(struct answer *answer)
     hf__answer_end(answer, 200);
 }
 
+static bool is_backup_late(struct server *server)
+{
+    struct hf_backup_health health;
+
+    hf_backup_health(server->engine, &health);
+    return health.state == HF_BACKUP_BEHIND || health.state == HF_BACKUP_FENCED ||
+           health.state == HF_BACKUP_REFUSED;
+}
+
 /* Ready means that writes work: a stopped or full store still reads, but should get no traffic. */
 static void answer_ready(struct answer *answer)
 {
@@ -83,6 +92,9 @@ static void answer_ready(struct answer *answer)
         hf__answer_text(answer, 503, HF_STR("the disk is full: writes are refused\n"));
     else if (stats.read_only)
         hf__answer_text(answer, 200, HF_STR("ready, read-only\n"));
+    else if (is_backup_late(server)) /* which is no reason to send requests elsewhere */
+        hf__answer_text(answer, 200,
+                        HF_STR("ready, but the continuous backup is not up to date\n"));
     else
         hf__answer_text(answer, 200, HF_STR("ready\n"));
 }

@@ -101,6 +101,12 @@ const struct options_table hf__backup_ls_options = {
         "backup restore --at'.",
 };
 
+/* Times are shown in milliseconds: one that can be given to --at must not be before the first. */
+static int64_t rounded_up(int64_t us)
+{
+    return (us + 999) / 1000 * 1000;
+}
+
 static enum hf_status list_snapshots(struct command_ctx *c, const struct hf_backup *backup)
 {
     const struct hf_backup_snapshot_info *list;
@@ -110,7 +116,7 @@ static enum hf_status list_snapshots(struct command_ctx *c, const struct hf_back
     TRY(hf_backup_snapshots(c->scope, backup, &list, &len));
     rows = hf__command_rows(c, "snapshots");
     for (size_t i = 0; i < len; i++)
-        COMMAND_ROW(rows, hf__rows_time(c->cli, "time", list[i].time_us),
+        COMMAND_ROW(rows, hf__rows_time(c->cli, "time", rounded_up(list[i].time_us)),
                     hf__rows_number(c->cli, "change", list[i].change),
                     hf__rows_number(c->cli, "entries", list[i].entries),
                     hf__rows_number(c->cli, "parts", list[i].parts),
@@ -133,7 +139,7 @@ static enum hf_status backup_ls(struct command_ctx *c)
                                hf__rows_text("database",
                                              hf_scope_format(c->scope, "%016llx",
                                                              (unsigned long long)info.database)),
-                               hf__rows_time(c->cli, "oldest", info.oldest_us),
+                               hf__rows_time(c->cli, "oldest", rounded_up(info.oldest_us)),
                                hf__rows_time(c->cli, "newest", info.newest_us),
                                hf__rows_number(c->cli, "snapshots", info.snapshots),
                                hf__rows_number(c->cli, "segments", info.segments),
@@ -496,7 +502,7 @@ static enum hf_status run_show(struct command_ctx *c, const struct hf_backup_hea
         return HF_OK;
     return COMMAND_PRINT(c,
                          hf__rows_text("state", hf_str_from(hf_backup_state_name(health->state))),
-                         hf__rows_time(c->cli, "oldest", health->oldest_us),
+                         hf__rows_time(c->cli, "oldest", rounded_up(health->oldest_us)),
                          hf__rows_time(c->cli, "newest", health->newest_us),
                          hf__rows_number(c->cli, "snapshots", health->snapshots),
                          hf__rows_number(c->cli, "segments", health->segments),
