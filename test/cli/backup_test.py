@@ -31,7 +31,7 @@ class Backup(Commands):
         return json.loads(self.ok("backup", "run", self.db, self.place, "--once", "--json", *args))
 
     def ids(self, path):
-        out = self.ok("scan", "orders", "--jsonl", "--db", "embedded:" + path)
+        out = self.ok("scan", "orders", "--all", "--jsonl", "--db", "embedded:" + path)
         return sorted(json.loads(line)["id"] for line in out.splitlines())
 
     def test_a_directory(self):
