@@ -9,6 +9,10 @@
 
 #include <stdlib.h>
 
+enum { BLOCK_BITS = 12 }; /* of numbers of segments, which are listed together */
+
+_Static_assert(BLOCK_BITS % 4 == 0, "whole digits");
+
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 struct newest {
@@ -61,9 +65,13 @@ static enum hf_status take_object(struct hf_scope *s, struct hf_str name, uint64
     struct chain_object object = {.size = size};
     struct hf__buf *to = &chain->others;
 
-    (void)s;
     if (!hf__form_name_read(name, &object.head))
         return HF_OK;
+    if (chain->lists == CHAIN_OLD && object.head.kind == FORM_LOG &&
+        object_counts(&chain->manifest, &object.head)) {
+        chain->is_past = hf__objects_are_ordered(chain->objects); /* the others are newer */
+        return chain->is_past ? hf__fail(s, HF_CANCELED, "all that is old was listed") : HF_OK;
+    }
     if (object_counts(&chain->manifest, &object.head))
         to = object.head.kind == FORM_LOG        ? &chain->logs
              : object.head.kind == FORM_SNAPSHOT ? &chain->snapshots
@@ -87,15 +95,52 @@ static int by_place(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
+/* Segments that may be there behind those that the manifest has. It is written so often that they
+ * are in the block of numbers of the last one, or in the next. */
+static enum hf_status list_newest(struct hf_scope *s, struct chain *chain)
+{
+    for (uint64_t i = 0; i < 2; i++) {
+        struct form_head head = {.kind = FORM_LOG,
+                                 .epoch = chain->manifest.epoch,
+                                 .seq = chain->manifest.tail.seq + (i << BLOCK_BITS)};
+        char name[FORM_NAME];
+
+        hf__form_name(&head, name);
+        name[sizeof("log/00000000-000000000000") - 1 - BLOCK_BITS / 4] = '\0';
+        TRY(hf__objects_list(s, chain->objects, name, take_object, chain));
+    }
+    return HF_OK;
+}
+
+/* All that counts, and what nobody needs any more; or only that. */
 static enum hf_status list_all(struct hf_scope *s, struct chain *chain)
 {
-    static const char *const folders[] = {"log", "snapshot", "manifest"};
+    static const char *const prefixes[] = {"log/", "snapshot/", "manifest/"};
+
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        enum hf_status status =
+            hf__objects_list(s, chain->objects, prefixes[i], take_object, chain);
+
+        if (chain->is_past) { /* take_object() has ended it */
+            chain->is_past = false;
+            hf__scope_error_clear(s);
+            continue;
+        }
+        TRY(status);
+    }
+    return HF_OK;
+}
+
+static enum hf_status list_objects(struct hf_scope *s, struct chain *chain)
+{
     struct hf__buf *lists[] = {&chain->logs, &chain->snapshots, &chain->others};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         *lists[i] = (struct hf__buf){.env = hf__scope_env(s)};
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-        TRY(hf__objects_list(s, chain->objects, folders[i], take_object, chain));
+    if (chain->lists == CHAIN_NEWEST)
+        TRY(list_newest(s, chain));
+    else
+        TRY(list_all(s, chain));
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         if (lists[i]->failed)
             return hf__fail_nomem(s);
@@ -128,8 +173,8 @@ static enum hf_status stop_at_any(struct hf_scope *s, struct hf_str name, uint64
 /* Nothing is there, or the manifest is missing. */
 static enum hf_status check_empty(struct hf_scope *s, struct hf__objects *objects)
 {
-    TRY(hf__objects_list(s, objects, "log", stop_at_any, NULL));
-    return hf__objects_list(s, objects, "snapshot", stop_at_any, NULL);
+    TRY(hf__objects_list(s, objects, "log/", stop_at_any, NULL));
+    return hf__objects_list(s, objects, "snapshot/", stop_at_any, NULL);
 }
 
 static enum hf_status check_format(struct hf_scope *s, struct hf__objects *objects, bool *there)
@@ -155,16 +200,16 @@ static enum hf_status check_format(struct hf_scope *s, struct hf__objects *objec
 }
 
 enum hf_status hf__chain_load(struct hf_scope *s, struct hf__objects *objects,
-                              const struct form *form, bool lists, struct chain *chain)
+                              const struct form *form, enum chain_lists lists, struct chain *chain)
 {
     struct newest newest = {.chain = chain};
     char name[FORM_NAME];
     struct hf_bytes object;
     bool format;
 
-    *chain = (struct chain){.objects = objects, .form = form};
+    *chain = (struct chain){.objects = objects, .form = form, .lists = lists};
     TRY(check_format(s, objects, &format));
-    TRY(hf__objects_list(s, objects, "manifest", take_manifest, &newest));
+    TRY(hf__objects_list(s, objects, "manifest/", take_manifest, &newest));
     if (!newest.object.head.epoch)
         return check_empty(s, objects);
     if (!format)
@@ -174,8 +219,8 @@ enum hf_status hf__chain_load(struct hf_scope *s, struct hf__objects *objects,
     TRY(hf__objects_get(s, objects, hf_str_from(name), newest.object.size, &object));
     TRY(hf__chain_manifest_read(s, form, hf_str_from(name), object, &chain->manifest));
     chain->found = true;
-    if (lists) {
-        enum hf_status status = list_all(s, chain);
+    if (lists != CHAIN_NO_LISTS) {
+        enum hf_status status = list_objects(s, chain);
 
         if (status != HF_OK)
             hf__chain_free(chain);

@@ -13,10 +13,20 @@ struct chain_object {
     uint64_t size;
 };
 
+/* A long chain has a million segments and more: who ships lists no more of them than it needs. */
+enum chain_lists {
+    CHAIN_NO_LISTS,
+    CHAIN_ALL,
+    CHAIN_NEWEST, /* segments that may be there behind those that the manifest has */
+    CHAIN_OLD     /* `others`; not all of them where lists are in the order of names */
+};
+
 struct chain {
     struct hf__objects *objects;
     const struct form *form;
-    bool found; /* there is a backup */
+    enum chain_lists lists;
+    bool is_past; /* while it is listed: what follows counts */
+    bool found;   /* there is a backup */
     struct manifest manifest;
     struct hf__buf logs; /* struct chain_object: segments that count, by seq */
     struct hf__buf
@@ -36,13 +46,13 @@ static inline const struct chain_object *chain_at(const struct hf__buf *list, si
 }
 
 /*
- * Read the newest manifest, if there is one, and then with `lists` what else there is. All in the
- * scope.
+ * Read the newest manifest, if there is one, and then what `lists` says. The manifest is in the
+ * scope, lists are not.
  *
  * HF_CORRUPT  the newest manifest is damaged, or there are objects and none of them
  */
 enum hf_status hf__chain_load(struct hf_scope *s, struct hf__objects *objects,
-                              const struct form *form, bool lists, struct chain *chain);
+                              const struct form *form, enum chain_lists lists, struct chain *chain);
 
 /* Free the lists of hf__chain_load(). */
 void hf__chain_free(struct chain *chain);

@@ -19,10 +19,10 @@ enum {
     SHIP_MANIFEST_MS = 10000,       /* how often the manifest is written while segments are */
     SHIP_IDLE_MS = 60000,           /* and while there are none */
     SHIP_MARK_MS = 100,             /* between two marks, at most */
-    SHIP_CALL_MS = 60000,           /* that a request may take */
-    SHIP_BACKOFF_MS = 200,          /* before a failed request is sent again: at first, */
-    SHIP_BACKOFF_MAX_MS = 15000,    /* and at most */
-    SHIP_REFUSED_MS = 30000         /* before a place that cannot be used is looked at again */
+    SHIP_CALL_MS = 900000,       /* that a step may take; its requests have limits of their own */
+    SHIP_BACKOFF_MS = 200,       /* before a failed request is sent again: at first, */
+    SHIP_BACKOFF_MAX_MS = 15000, /* and at most */
+    SHIP_REFUSED_MS = 30000      /* before a place that cannot be used is looked at again */
 };
 
 /* What is durable up to `change` was so at `time_us`. */
@@ -88,6 +88,9 @@ struct hf__shipper {
 /* Put an object, and count it. */
 enum hf_status hf__ship_put(struct hf_scope *s, struct hf__shipper *sh, struct hf_str name,
                             struct hf_bytes bytes, bool once, bool *made);
+
+/* Ship changes that are due, or all. When the journal has lost some, sh->attached is false. */
+enum hf_status hf__ship_changes(struct hf_scope *s, struct hf__shipper *sh, bool all);
 
 /* Write the manifest, after a look whether the place is still ours. HF_LOST. */
 enum hf_status hf__ship_manifest(struct hf_scope *s, struct hf__shipper *sh);

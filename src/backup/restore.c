@@ -648,7 +648,8 @@ static enum hf_status open_inside(struct hf_scope *s, struct hf_backup *backup, 
     backup->form.seal = backup->seal;
     TRY(hf__objects_reach(s, backup->objects, false));
     hf__scope_follow(backup->memory, s);
-    status = hf__chain_load(backup->memory, backup->objects, &backup->form, true, &backup->chain);
+    status =
+        hf__chain_load(backup->memory, backup->objects, &backup->form, CHAIN_ALL, &backup->chain);
     if (status != HF_OK) {
         backup->chain = (struct chain){.found = false};
         return hand_on(s, backup->memory);

@@ -181,7 +181,7 @@ static enum hf_status check_ours(struct hf_scope *s, struct hf__shipper *sh)
     struct manifest there;
     char name[FORM_NAME];
 
-    TRY(hf__objects_list(s, sh->objects, "manifest", look_at_epochs, &highest));
+    TRY(hf__objects_list(s, sh->objects, "manifest/", look_at_epochs, &highest));
     if (highest > sh->manifest.epoch)
         return hf__ship_lost(s, sh);
     hf__form_name(&ours.head, name);
@@ -327,7 +327,7 @@ static uint64_t changes_due(struct hf__shipper *sh, bool all)
     return upto;
 }
 
-static enum hf_status ship_changes(struct hf_scope *s, struct hf__shipper *sh, bool all)
+enum hf_status hf__ship_changes(struct hf_scope *s, struct hf__shipper *sh, bool all)
 {
     uint64_t upto = 0;
 
@@ -397,7 +397,7 @@ static enum hf_status step_inside(struct hf_scope *s, struct hf__shipper *sh, bo
         TRY(hf__ship_attach(s, sh));
         assert(sh->attached);
     }
-    TRY(ship_changes(s, sh, all));
+    TRY(hf__ship_changes(s, sh, all));
     if (!sh->attached) /* the next step begins anew */
         return HF_OK;
     while (is_snapshot_due(sh)) {
@@ -715,7 +715,7 @@ static void ship_rest(struct hf__shipper *sh)
         sh->status.state == HF_BACKUP_STARTING)
         status = hf__ship_attach(s, sh);
     if (status == HF_OK && sh->attached)
-        status = ship_changes(s, sh, true);
+        status = hf__ship_changes(s, sh, true);
     if (status == HF_OK && sh->attached) {
         note_idle(sh);
         sh->manifest.closed = true;

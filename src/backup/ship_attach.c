@@ -301,7 +301,7 @@ enum hf_status hf__ship_attach(struct hf_scope *s, struct hf__shipper *sh)
     assert(!sh->attached);
     TRY(hf__objects_reach(s, sh->objects, true));
     TRY(hf__objects_clean(s, sh->objects));
-    TRY(hf__chain_load(s, sh->objects, &sh->form, true, &chain));
+    TRY(hf__chain_load(s, sh->objects, &sh->form, CHAIN_NEWEST, &chain));
     status = attach_to(s, sh, &chain);
     hf__chain_free(&chain);
     return status;

@@ -215,7 +215,7 @@ enum hf_status hf__ship_trim(struct hf_scope *s, struct hf__shipper *sh)
         hf__kill_point("before_trim");
         TRY(hf__ship_manifest(s, sh));
     }
-    TRY(hf__chain_load(s, sh->objects, &sh->form, true, &chain));
+    TRY(hf__chain_load(s, sh->objects, &sh->form, CHAIN_OLD, &chain));
     status =
         chain.found && chain.manifest.epoch == sh->manifest.epoch ? HF_OK : hf__ship_lost(s, sh);
     for (size_t i = 0; status == HF_OK && i < chain_len(&chain.others); i++) {
@@ -225,6 +225,10 @@ enum hf_status hf__ship_trim(struct hf_scope *s, struct hf__shipper *sh)
         hf__form_name(&chain_at(&chain.others, i)->head, name);
         status = hf__objects_remove(s, sh->objects, hf_str_from(name));
         hf__kill_point("trimmed");
+        if (status == HF_OK) /* there may be many */
+            status = hf__ship_changes(s, sh, false);
+        if (!sh->attached)
+            break;
         hf__scope_rewind(s, mark);
     }
     hf__chain_free(&chain);

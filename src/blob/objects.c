@@ -243,15 +243,16 @@ static enum hf_status dir_get(struct hf_scope *s, struct hf__objects *o, struct 
     return HF_OK;
 }
 
-static enum hf_status dir_list(struct hf_scope *s, struct hf__objects *o, const char *folder,
+static enum hf_status dir_list(struct hf_scope *s, struct hf__objects *o, const char *prefix,
                                objects_fn *fn, void *user)
 {
+    struct hf_str begins = hf_str_from(prefix), folder = str_cut(&begins, '/'), rest;
     enum hf_status status = HF_OK;
     struct dirent *entry;
     const char *path;
     DIR *listing;
 
-    TRY(path_of(s, o, hf_str_from(folder), &path));
+    TRY(path_of(s, o, folder, &path));
     listing = opendir(path);
     if (!listing && errno == ENOENT)
         return HF_OK; /* nothing was put there yet */
@@ -259,9 +260,12 @@ static enum hf_status dir_list(struct hf_scope *s, struct hf__objects *o, const 
         return fail_errno(s, "list", path);
     while (status == HF_OK && (entry = readdir(listing))) {
         struct hf__mark mark = hf__scope_mark(s);
-        struct hf_str name = hf_scope_format(s, "%s/%s", folder, entry->d_name);
+        struct hf_str name;
         struct stat info;
 
+        if (!str_after(hf_str_from(entry->d_name), begins, &rest))
+            continue;
+        name = hf_scope_format(s, "%.*s/%s", HF_FMT(folder), entry->d_name);
         if (!name.ptr)
             status = hf__fail_nomem(s);
         else if (is_name(name) && fstatat(dirfd(listing), entry->d_name, &info, 0) == 0 &&
@@ -342,7 +346,6 @@ static enum hf_status s3_put(struct hf_scope *s, struct hf__objects *o, struct h
 }
 
 struct listing {
-    const char *folder;
     objects_fn *fn;
     void *user;
 };
@@ -354,15 +357,12 @@ static enum hf_status list_name(struct hf_scope *s, struct hf_str name, uint64_t
     return is_name(name) ? l->fn(s, name, size, l->user) : HF_OK;
 }
 
-static enum hf_status s3_list(struct hf_scope *s, struct hf__objects *o, const char *folder,
+static enum hf_status s3_list(struct hf_scope *s, struct hf__objects *o, const char *prefix,
                               objects_fn *fn, void *user)
 {
-    struct listing l = {.folder = folder, .fn = fn, .user = user};
-    struct hf_str below = hf_scope_format(s, "%s/", folder);
+    struct listing l = {.fn = fn, .user = user};
 
-    if (!below.ptr)
-        return hf__fail_nomem(s);
-    return hf__s3_names(s, &o->blobs.blobs, below.ptr, list_name, &l);
+    return hf__s3_names(s, &o->blobs.blobs, prefix, list_name, &l);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -393,11 +393,16 @@ enum hf_status hf__objects_get(struct hf_scope *s, struct hf__objects *objects, 
                              : s3_get(s, objects, name, size, bytes);
 }
 
-enum hf_status hf__objects_list(struct hf_scope *s, struct hf__objects *objects, const char *folder,
+enum hf_status hf__objects_list(struct hf_scope *s, struct hf__objects *objects, const char *prefix,
                                 objects_fn *fn, void *user)
 {
-    return objects->path.ptr ? dir_list(s, objects, folder, fn, user)
-                             : s3_list(s, objects, folder, fn, user);
+    return objects->path.ptr ? dir_list(s, objects, prefix, fn, user)
+                             : s3_list(s, objects, prefix, fn, user);
+}
+
+bool hf__objects_are_ordered(const struct hf__objects *objects)
+{
+    return !objects->path.ptr;
 }
 
 enum hf_status hf__objects_remove(struct hf_scope *s, struct hf__objects *objects,
@@ -417,7 +422,8 @@ enum hf_status hf__objects_remove(struct hf_scope *s, struct hf__objects *object
 
 enum hf_status hf__objects_clean(struct hf_scope *s, struct hf__objects *objects)
 {
-    return objects->path.ptr ? dir_list(s, objects, NEW_FOLDER, remove_leftover, objects) : HF_OK;
+    return objects->path.ptr ? dir_list(s, objects, NEW_FOLDER "/", remove_leftover, objects)
+                             : HF_OK;
 }
 
 struct hf_str hf__objects_url(const struct hf__objects *objects)

@@ -50,11 +50,13 @@ enum hf_status hf__objects_put(struct hf_scope *s, struct hf__objects *objects, 
 enum hf_status hf__objects_get(struct hf_scope *s, struct hf__objects *objects, struct hf_str name,
                                uint64_t size, struct hf_bytes *bytes);
 
-/* Those in a folder, in any order. `name` is FOLDER/FILE and lives during the call. */
+/* Those whose names begin with `prefix`, which is FOLDER/ or FOLDER/ and a beginning of files; in S3 in
+ * the order of their names, in a folder in any. `name` lives during the call. */
 typedef enum hf_status objects_fn(struct hf_scope *s, struct hf_str name, uint64_t size,
                                   void *user);
-enum hf_status hf__objects_list(struct hf_scope *s, struct hf__objects *objects, const char *folder,
+enum hf_status hf__objects_list(struct hf_scope *s, struct hf__objects *objects, const char *prefix,
                                 objects_fn *fn, void *user);
+bool hf__objects_are_ordered(const struct hf__objects *objects);
 
 /* HF_OK also when there is none. */
 enum hf_status hf__objects_remove(struct hf_scope *s, struct hf__objects *objects,

@@ -126,8 +126,9 @@ enum hf_status hf__s3_find_bucket(struct hf_scope *s, struct s3 *s3);
 
 enum hf_status hf__s3_list(struct hf_scope *s, struct hf_blobs *blobs, hf_blob_list_fn *fn,
                            void *user);
-/* Call `fn` with all objects whose names begin with the prefix of the store and `folder`, which ends
- * with a slash, and with what is behind the prefix. In the order of their names. */
+/* Call `fn` with all objects whose names begin with the prefix of the store and `folder`, which is
+ * a folder with a slash, and perhaps a beginning of names; with what is behind the prefix of the store.
+ * In the order of their names. */
 typedef enum hf_status s3_name_fn(struct hf_scope *s, struct hf_str name, uint64_t size,
                                   void *user);
 enum hf_status hf__s3_names(struct hf_scope *s, struct hf_blobs *blobs, const char *folder,

@@ -130,7 +130,7 @@ static size_t count_breaks(struct rig *rig, size_t *epochs)
 
     CHECK_OK(hf__signer_new(rig->s, test_env(rig->t), &form.signer));
     CHECK_OK(hf__objects_open(rig->s, test_env(rig->t), rig->url, NULL, &objects));
-    CHECK_OK(hf__chain_load(rig->s, objects, &form, false, &chain));
+    CHECK_OK(hf__chain_load(rig->s, objects, &form, CHAIN_NO_LISTS, &chain));
     *epochs = manifest_epochs(&chain.manifest);
     for (size_t i = 0; i < *epochs; i++)
         breaks += !manifest_epoch(&chain.manifest, i)->joined;

@@ -99,7 +99,7 @@ static void whole_life(struct bench *b)
     bool made;
 
     CHECK_STATUS(HF_NOT_FOUND, hf__objects_get(b->s, b->o, HF_STR("log/1"), 0, &there));
-    CHECK_OK(hf__objects_list(b->s, b->o, "log", take_name, &names));
+    CHECK_OK(hf__objects_list(b->s, b->o, "log/", take_name, &names));
     CHECK_STR("", hf_str_from(names.all));
     CHECK_OK(hf__objects_put(b->s, b->o, HF_STR("log/1"), text("one"), false, NULL));
     CHECK_OK(hf__objects_put(b->s, b->o, HF_STR("log/1"), text("uno"), false, NULL));
@@ -113,7 +113,7 @@ static void whole_life(struct bench *b)
     CHECK_OK(hf__objects_put(b->s, b->o, HF_STR("format"), text("1"), true, &made));
     CHECK_OK(hf__objects_put(b->s, b->o, HF_STR("other/3"), text(""), false, NULL));
     check_is(b, "other/3", "");
-    CHECK_OK(hf__objects_list(b->s, b->o, "log", take_name, &names));
+    CHECK_OK(hf__objects_list(b->s, b->o, "log/", take_name, &names));
     CHECK(strstr(names.all, " log/1") && strstr(names.all, " log/2"));
     CHECK(strlen(names.all) == strlen(" log/1 log/2") && names.bytes == 7);
     CHECK_OK(hf__objects_remove(b->s, b->o, HF_STR("log/1")));
@@ -178,7 +178,7 @@ TEST(blob_objects, leftovers)
     left = hf_scope_format(b.s, "%s/new/0123456789abcdef0123456789abcdef", b.path).ptr;
     file = fopen(left, "w");
     CHECK(file && fclose(file) == 0);
-    CHECK_OK(hf__objects_list(b.s, b.o, "log", take_name, &names));
+    CHECK_OK(hf__objects_list(b.s, b.o, "log/", take_name, &names));
     CHECK_STR(" log/1", hf_str_from(names.all));
     CHECK_OK(hf__objects_clean(b.s, b.o));
     CHECK(stat(left, &info) != 0);
