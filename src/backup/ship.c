@@ -709,9 +709,11 @@ static void ship_rest(struct hf__shipper *sh)
     hf_scope_timeout_ms(s, sh->o.close_ms);
     hf__ship_snapshot_drop(sh); /* it would take too long; the next epoch takes one */
     sh->wants_snapshot = false;
-    status = hf__store_sync(s, sh->store, hf__store_written(sh->store));
+    if (hf__store_sync(s, sh->store, hf__store_written(sh->store)) != HF_OK)
+        hf__scope_error_clear(s); /* writes were stopped: what is durable is shipped */
     hf__ship_mark(sh);
-    if (status == HF_OK && !sh->attached && !sh->backoff_ms &&
+    status = HF_OK;
+    if (!sh->attached && !sh->backoff_ms &&
         sh->status.state == HF_BACKUP_STARTING)
         status = hf__ship_attach(s, sh);
     if (status == HF_OK && sh->attached)
