@@ -432,30 +432,20 @@ static uint64_t lag_ms(struct hf__shipper *sh)
     return age_us > 0 ? (uint64_t)age_us / 1000 : 0;
 }
 
-/* Note how the step went, and say what people should know. */
-static void note_step(struct hf_scope *s, struct hf__shipper *sh, enum hf_status status)
+/* Is the oldest change too old? Say when that changes. */
+static void note_lag(struct hf__shipper *sh)
 {
     bool behind, was = sh->was_behind;
     uint64_t lag;
 
     pthread_mutex_lock(&sh->lock);
-    sh->status.error[0] = '\0';
-    if (status != HF_OK && status != HF_LOST) {
-        sh->status.failures++;
-        snprintf(sh->status.error, sizeof(sh->status.error), "%s", hf_scope_error_text(s));
-    }
     lag = lag_ms(sh);
     behind = lag > BEHIND_MS && lag > 3 * (uint64_t)sh->o.window_ms;
-    if (sh->status.state != HF_BACKUP_FENCED)
-        sh->status.state = is_refusal(status) && !sh->attached ? HF_BACKUP_REFUSED
-                           : behind                            ? HF_BACKUP_BEHIND
-                           : sh->attached                      ? HF_BACKUP_SHIPPING
-                                                               : HF_BACKUP_STARTING;
+    if (behind && sh->status.state == HF_BACKUP_SHIPPING)
+        sh->status.state = HF_BACKUP_BEHIND;
+    if (!behind && sh->status.state == HF_BACKUP_BEHIND)
+        sh->status.state = HF_BACKUP_SHIPPING;
     pthread_mutex_unlock(&sh->lock);
-    if (status != HF_OK && status != HF_LOST && !sh->backoff_ms)
-        hf__env_log(&sh->env, is_refusal(status) ? HF_LOG_ERROR : HF_LOG_WARNING,
-                    "backup to %.*s: %s; it is tried again", HF_FMT(hf__objects_url(sh->objects)),
-                    hf_scope_error_text(s));
     if (behind && !was)
         hf__env_log(&sh->env, HF_LOG_ERROR,
                     "backup to %.*s is behind: changes of the last %llu seconds are not in it",
@@ -464,6 +454,27 @@ static void note_step(struct hf_scope *s, struct hf__shipper *sh, enum hf_status
         hf__env_log(&sh->env, HF_LOG_INFO, "backup to %.*s has caught up",
                     HF_FMT(hf__objects_url(sh->objects)));
     sh->was_behind = behind;
+}
+
+/* Note how the step went, and say what people should know. */
+static void note_step(struct hf_scope *s, struct hf__shipper *sh, enum hf_status status)
+{
+    bool failed = status != HF_OK && status != HF_LOST;
+
+    pthread_mutex_lock(&sh->lock);
+    sh->status.error[0] = '\0';
+    if (failed) {
+        sh->status.failures++;
+        snprintf(sh->status.error, sizeof(sh->status.error), "%s", hf_scope_error_text(s));
+    }
+    if (sh->status.state != HF_BACKUP_FENCED && !sh->attached)
+        sh->status.state = is_refusal(status) ? HF_BACKUP_REFUSED : HF_BACKUP_STARTING;
+    pthread_mutex_unlock(&sh->lock);
+    if (failed && !sh->backoff_ms)
+        hf__env_log(&sh->env, is_refusal(status) ? HF_LOG_ERROR : HF_LOG_WARNING,
+                    "backup to %.*s: %s; it is tried again", HF_FMT(hf__objects_url(sh->objects)),
+                    hf_scope_error_text(s));
+    note_lag(sh);
 }
 
 /* When to try again. */
@@ -491,8 +502,10 @@ enum hf_status hf__ship_step(struct hf_scope *s, struct hf__shipper *shipper, bo
         return hf__fail(s, HF_LOST, "another process ships to %.*s now",
                         HF_FMT(hf__objects_url(shipper->objects)));
     }
-    if (!all && shipper->retry_us > hf__env_elapsed_us(&shipper->env))
+    if (!all && shipper->retry_us > hf__env_elapsed_us(&shipper->env)) {
+        note_lag(shipper);
         return HF_OK;
+    }
     do
         status = step_inside(s, shipper, all);
     while (status == HF_OK && all && !shipper->attached);
@@ -713,8 +726,7 @@ static void ship_rest(struct hf__shipper *sh)
         hf__scope_error_clear(s); /* writes were stopped: what is durable is shipped */
     hf__ship_mark(sh);
     status = HF_OK;
-    if (!sh->attached && !sh->backoff_ms &&
-        sh->status.state == HF_BACKUP_STARTING)
+    if (!sh->attached && !sh->backoff_ms && sh->status.state == HF_BACKUP_STARTING)
         status = hf__ship_attach(s, sh);
     if (status == HF_OK && sh->attached)
         status = hf__ship_changes(s, sh, true);
