@@ -333,8 +333,7 @@ test('a click is not lost when what is clicked on is drawn anew between press an
     await make(s, 'pressing');
     const p = await page(), d = dialogs(p);
     const press = async (target) => {
-        const box = await target.boundingBox();
-        await p.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+        await target.hover(); /* waits until it is there and stays, and looks for it again if it was drawn anew */
         await p.mouse.down();
     };
     const drawn = () => p.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
