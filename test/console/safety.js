@@ -221,6 +221,36 @@ test('"Try now" asks at once, and again while the server is away', async () => {
     await end(s);
 });
 
+test('a request that fails late says nothing about a server that has answered since', async () => {
+    const s = await server();
+    await table(s, 'held');
+    const p = await page({ allow: ['ERR_CONNECTION'] });
+    await visit(p, s.endpoint, '/tables');
+    let fail;
+    const told = new Promise((done) => { fail = done; });
+    await p.route(s.endpoint + '/', async (route) => {
+        if (!(route.request().postData() || '').includes('"of-old"'))
+            return route.continue();
+        await told;
+        return route.abort('connectionrefused');
+    });
+    await p.evaluate(async () => {
+        const { db } = await import('/console/lib/client.js'), { on } = await import('/console/lib/bus.js');
+        globalThis.away = 0;
+        on('away', () => globalThis.away++);
+        globalThis.late = db('DescribeTable', { TableName: 'of-old' }).catch((problem) => problem.code);
+        await db('ListTables');
+    });
+    const asked = p.waitForResponse((r) => r.url().endsWith('/console/api/info'));
+    fail();
+    eq(await p.evaluate(() => globalThis.late), 'Unreachable');
+    await asked; /* it is in doubt, and asks */
+    eq(await p.evaluate(() => globalThis.away), 0, 'times that the server was said to be away');
+    await end(s);
+    await p.getByText('The server is away.').waitFor();
+    await leave(p);
+});
+
 test('keys: asked for, used to sign, kept from the server, changed', async () => {
     const db = path.join(dir, 'keys'), file = path.join(dir, 'keys.ini');
     const keys = (id, secret) => fs.writeFileSync(file, `[a]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`, { mode: 0o600 });
