@@ -21,7 +21,7 @@
 
 #include "rig.h"
 
-enum { RECORDS = 1000, BEGUN_MAX = 64, LEASE_MS = 400, WORKERS = 4 };
+enum { RECORDS = 1000, BEGUN_MAX = 64, LEASE_MS = 1500, WORKERS = 4 };
 
 static int records_len(void)
 {

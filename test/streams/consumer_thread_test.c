@@ -393,7 +393,7 @@ TEST(consumer_thread, one_run_at_a_time)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-enum { CHANGES = 40, LEASE_MS = 400 };
+enum { CHANGES = 40, LEASE_MS = 1500 };
 
 static enum hf_status write_lines(struct hf_scope *s, const struct hf_change *changes, size_t len,
                                   void *user)
