@@ -52,8 +52,11 @@ test('a script in data does not run, in any view', async () => {
     for (const to of ['/tables/evil/items', `/tables/evil/items?mode=query&hash=${enough[0]}`, '/tables/evil/entities', `/tables/evil/entities?partition=${encodeURIComponent(JSON.stringify({ S: EVIL[0] }))}`, '/tables/evil/stream', '/tables/evil', `/partiql?q=${encodeURIComponent(`SELECT * FROM evil WHERE id = '${EVIL[0]}'`)}`,
         `/tables/${enough[0]}/items`, `/${enough[1]}`, `/tables?find=${enough[1]}`, `/partiql?q=${enough[4]}`, '/tables/evil/load', `/tables/evil/items?filters=${encodeURIComponent(JSON.stringify([{ name: EVIL[0], op: '=', type: EVIL[1], value: EVIL[4] }]))}`]) {
         await visit(p, s.endpoint, to);
-        if (await rows(p).count() && !to.includes('find='))
+        if (await rows(p).count() && !to.includes('find=')) {
             await rows(p).first().click();
+            if (/\/(items|stream)\b/.test(to)) /* it is read first */
+                await p.locator('dialog[open]').waitFor();
+        }
         if (to.includes('/load'))
             await p.getByLabel('Data to load').fill(`id,"${EVIL[0].replaceAll('"', '""')}"\n1,2\n${JSON.stringify(EVIL[1])}`);
         if (to.includes('SELECT'))
@@ -61,6 +64,7 @@ test('a script in data does not run, in any view', async () => {
         await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
         eq(await p.evaluate(() => [window.hacked, document.querySelectorAll('#view img, #view script:not([src]), dialog img, [onerror], [onload], [style*="javascript"]').length]), [undefined, 0], to);
         await p.keyboard.press('Escape');
+        await p.locator('dialog[open]').waitFor({ state: 'detached' });
     }
     await leave(p);
 });
