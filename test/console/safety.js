@@ -206,7 +206,7 @@ test('"Try now" asks at once, and again while the server is away', async () => {
     const db = path.join(dir, 'try-now');
     let s = await server('--db-path', db);
     const port = new URL(s.endpoint).port;
-    const p = await page({ allow: ['ERR_CONNECTION', 'ERR_INCOMPLETE', 'ERR_EMPTY', 'ERR_NETWORK', 'net::ERR'] });
+    const p = await page({ alone: true, allow: ['ERR_CONNECTION', 'ERR_INCOMPLETE', 'ERR_EMPTY', 'ERR_NETWORK', 'net::ERR'] });
     await p.clock.install();
     await visit(p, s.endpoint, '/tables');
     await end(s);

@@ -94,10 +94,11 @@ async function slowDown(made) {
     });
 }
 
-/* A page of a context of its own. `allow`: texts that its console may have. */
-async function page({ width = 1280, height = 800, dark = false, allow = [], clipboard = false } = {}) {
+/* A page of a context of its own. `allow`: texts that its console may have. `alone`: nobody has the context after it, as
+   when its clock is set. */
+async function page({ width = 1280, height = 800, dark = false, allow = [], clipboard = false, alone = false } = {}) {
     browser ||= await chromium.launch({ executablePath: program(), args: FLAGS, timeout: WAIT });
-    const kind = [width, height, dark, clipboard].join(), context = idle.get(kind)?.pop() || await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true,
+    const kind = alone ? '' : [width, height, dark, clipboard].join(), context = idle.get(kind)?.pop() || await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true,
         permissions: clipboard ? ['clipboard-read', 'clipboard-write'] : [] });
     context.setDefaultTimeout(WAIT);
     const made = await context.newPage(), complaints = [], hosts = new Set();
@@ -139,7 +140,10 @@ async function leave(made) {
     const hosts = [...made.hosts], context = made.context();
     await made.evaluate(() => localStorage.clear());
     await made.close();
-    idle.set(made.kind, [...idle.get(made.kind) || [], context]);
+    if (made.kind)
+        idle.set(made.kind, [...idle.get(made.kind) || [], context]);
+    else
+        await context.close();
     if (made.complaints.length)
         throw new Error(made.complaints.join('\n'));
     if (hosts.length > 1)
