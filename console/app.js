@@ -146,7 +146,6 @@ async function begin() {
         if (problem.code === 'HF_DENIED')
             server.access = 'keys'; /* and ours is not one of them: the dialog is open */
         if (problem.code === 'Unreachable') {
-            reach(false);
             retry = setTimeout(begin, pause);
             pause = Math.min(pause * 2, 5000);
         }
@@ -247,6 +246,7 @@ drawMenu();
 drawFoot();
 drawBanner();
 on('away', () => { drawBanner(); drawFoot(); clearTimeout(retry); retry = setTimeout(begin, pause); });
+on('doubt', begin);
 on('back', () => {
     drawBanner();
     drawFoot();

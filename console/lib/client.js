@@ -38,7 +38,10 @@ export function setKey(key) {
         sessionStorage.removeItem('holdfast.key');
 }
 
-/* A request that is signed; the Response of fetch, whatever its status. */
+let heard = 0; /* when the server last answered */
+
+/* A request that is signed; the Response of fetch, whatever its status. One that fails says that the
+   server is away, unless there was an answer since it was sent: then whoever listens has to ask. */
 export async function send(path, { body, headers = {}, signal, unsigned = false, method = body === undefined ? 'GET' : 'POST' } = {}) {
     const url = new URL(path, location.origin), key = getKey();
     let all = headers;
@@ -47,15 +50,20 @@ export async function send(path, { body, headers = {}, signal, unsigned = false,
     else if (server.access === 'open' && !unsigned) /* the form of a signature is required, and no more */
         all = { ...headers, 'x-amz-date': new Date().toISOString().replace(/[-:]|\.\d+/g, ''),
             authorization: 'AWS4-HMAC-SHA256 Credential=console/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=' + '0'.repeat(64) };
+    const sent = performance.now();
     let answer;
     try {
         answer = await fetch(url, { method, headers: all, body, signal, credentials: 'omit', cache: 'no-store', redirect: 'error' });
     } catch (error) {
         if (error.name === 'AbortError')
             throw new Problem('Canceled', 'Canceled.');
-        reach(false);
+        if (sent < heard)
+            emit('doubt');
+        else
+            reach(false);
         throw new Problem('Unreachable', 'The server does not answer.', { retryable: true, mayHaveHappened: method !== 'GET' });
     }
+    heard = performance.now();
     reach(true);
     return answer;
 }

@@ -94,7 +94,7 @@ function connect(requests) {
         stream.connected = false;
         if (problem?.status === 404)
             return void (stream.available = false); /* a server without a stream */
-        if (!problem?.status)
+        if (!problem?.status && problem?.code !== 'Unreachable') /* of that send() has told */
             reach(false);
         timer = setTimeout(() => {
             timer = 0;

@@ -32,9 +32,10 @@ export default {
         const plan = h('div.plan', { 'aria-live': 'polite' }), place = h('div'), past = h('div');
         const list = grid({ label: 'Result', columns: [], key: (item) => item, open: (item) => dialog({ title: 'Item', wide: true, body: code(typedText(item)), actions: [{ text: 'Close' }] }), more: () => more() });
         const describe = async (name) => {
-            if (!tables.has(name))
-                tables.set(name, (await ctx.db('DescribeTable', { TableName: name })).Table);
-            return tables.get(name);
+            const known = tables; /* it is forgotten when a statement has run, which may be meanwhile */
+            if (!known.has(name))
+                known.set(name, (await ctx.db('DescribeTable', { TableName: name })).Table);
+            return known.get(name);
         };
 
         /* ---- before it runs ---- */

@@ -62,7 +62,8 @@ export default {
             return overview(root, ctx);
         const name = params.table, place = h('div'), shardBox = h('span'), note = h('span.muted');
         tableHead(ctx, name, 'stream');
-        let records = [], shards = [], cursors = new Map(), chosen = params.shard || '', from = params.from || 'TRIM_HORIZON', arn = params.arn, busy = false, again = false, run = 0;
+        const fresh = () => ({ records: [], cursors: new Map(), busy: false, again: false });
+        let now = fresh(), chosen = params.shard || '', from = params.from || 'TRIM_HORIZON', arn = params.arn;
         const table = grid({ label: `Records of the stream of ${name}`, name: 'stream', key: (r) => r.shard + r.dynamodb.SequenceNumber, open: show, columns: [
             { id: 'time', title: 'Time', cell: (r) => timeNode(r.dynamodb.ApproximateCreationDateTime * 1000), sort: (r) => r.dynamodb.ApproximateCreationDateTime },
             { id: 'event', title: 'Event', cell: (r) => badge(r.eventName.toLowerCase(), { INSERT: 'good', MODIFY: 'info', REMOVE: 'bad' }[r.eventName]), sort: (r) => r.eventName },
@@ -72,50 +73,52 @@ export default {
             { id: 'seq', title: 'Sequence', class: 'value', cell: (r) => r.dynamodb.SequenceNumber, hidden: true }] });
         const changes = ({ OldImage: a, NewImage: b }) => (!a && !b ? '' : !a ? 'new item' : !b ? 'deleted' : Object.keys({ ...a, ...b }).filter((k) => !equal(a[k], b[k])).map((k) => `${k}: ${a[k] ? cellText(a[k], 30) : '–'} → ${b[k] ? cellText(b[k], 30) : '–'}`).join(', '));
 
-        /* Read on in each shard, until it has nothing more. */
+        /* Read on in each shard, until it has nothing more. What a change of shard or start has overtaken ends, and shows nothing. */
         async function readOn() {
-            if (busy) {
-                again = true;
+            const mine = now;
+            if (mine.busy) {
+                mine.again = true;
                 return;
             }
-            busy = true;
-            const mine = run;
+            mine.busy = true;
             try {
                 do {
-                    again = false;
-                    await findShards();
+                    mine.again = false;
+                    const shards = await findShards(mine);
                     for (const shard of shards.filter((s) => !chosen || s.ShardId === chosen)) {
-                        if (cursors.get(shard.ShardId) === undefined)
-                            cursors.set(shard.ShardId, (await ctx.db('GetShardIterator', { StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: from })).ShardIterator);
-                        for (let cursor = cursors.get(shard.ShardId); cursor && records.length < MAX;) {
+                        const { cursors, records } = mine, id = shard.ShardId;
+                        if (mine === now && cursors.get(id) === undefined)
+                            cursors.set(id, (await ctx.db('GetShardIterator', { StreamArn: arn, ShardId: id, ShardIteratorType: from })).ShardIterator);
+                        for (let cursor = cursors.get(id); mine === now && cursor && records.length < MAX;) {
                             let page;
                             try {
                                 page = await ctx.db('GetRecords', { ShardIterator: cursor, Limit: 1000 });
                             } catch (problem) { /* too old: go on from what there is */
                                 if (!/Expired|Trimmed/.test(problem.code))
                                     throw problem;
-                                cursors.delete(shard.ShardId);
-                                again = true;
+                                cursors.delete(id);
+                                mine.again = true;
                                 break;
                             }
-                            if (mine !== run)
-                                return;
-                            records.push(...page.Records.map((r) => ({ ...r, shard: shard.ShardId })));
-                            cursors.set(shard.ShardId, cursor = page.NextShardIterator || null);
+                            records.push(...page.Records.map((r) => ({ ...r, shard: id })));
+                            cursors.set(id, cursor = page.NextShardIterator || null);
                             if (!page.Records.length)
                                 break;
                         }
                     }
-                } while (again && mine === run);
+                } while (mine.again && mine === now);
             } finally {
-                busy = false;
+                mine.busy = false;
             }
+            if (mine !== now)
+                return;
+            const { records } = mine;
             records.sort((a, b) => b.dynamodb.ApproximateCreationDateTime - a.dynamodb.ApproximateCreationDateTime || (a.dynamodb.SequenceNumber.length - b.dynamodb.SequenceNumber.length || (a.dynamodb.SequenceNumber < b.dynamodb.SequenceNumber ? -1 : 1)) * -1);
             table.setRows(records, false, `${many(records.length, 'record')}${records.length >= MAX ? ', no more are shown' : ''} · follows what is written`);
         }
 
-        async function findShards() {
-            shards = [];
+        async function findShards(mine) {
+            const shards = [];
             for (let last; ;) {
                 const page = await ctx.db('DescribeStream', { StreamArn: arn, ...(last ? { ExclusiveStartShardId: last } : {}) });
                 shards.push(...page.StreamDescription.Shards);
@@ -123,14 +126,14 @@ export default {
                     break;
             }
             const closed = (s) => s.SequenceNumberRange?.EndingSequenceNumber;
-            fill(shardBox, select([['', `All shards (${shards.length})`], ...shards.map((s) => [s.ShardId, `${s.ShardId}${closed(s) ? ' (closed)' : ''}`])], chosen, (v) => { chosen = v; restart(); }, { 'aria-label': 'Shard' }));
+            if (mine === now)
+                fill(shardBox, select([['', `All shards (${shards.length})`], ...shards.map((s) => [s.ShardId, `${s.ShardId}${closed(s) ? ' (closed)' : ''}`])], chosen, (v) => { chosen = v; restart(); }, { 'aria-label': 'Shard' }));
+            return shards;
         }
 
         function restart() {
             ctx.setQuery({ arn: params.arn, shard: chosen, from: from === 'TRIM_HORIZON' ? '' : from });
-            run++;
-            records = [];
-            cursors = new Map();
+            now = fresh();
             return reload();
         }
         const reload = () => load(place, async () => {
@@ -140,7 +143,6 @@ export default {
                 if (!arn)
                     return empty('This table has no stream', 'Its settings turn one on; what is written from then on is recorded for a day.', h('a.button', { href: href('/tables', name) }, 'Settings'));
             }
-            again = false;
             await readOn();
             return [table.node];
         }, { signal: ctx.signal });

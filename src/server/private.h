@@ -210,7 +210,10 @@ bool hf__conn_evict(struct loop *loop, uint64_t ms);
 
 /* ---- conn_limits.c: which connections there are ---------------------------------------------- */
 
+/* Is there room for another connection, or a connection of this loop that could be closed for it? */
+bool hf__conn_has_place(struct loop *loop);
 void hf__conn_open(struct loop *loop, int fd);
+void hf__conn_turn_away(struct loop *loop, int fd);
 /* The server stops: close the connections that wait for nothing. */
 void hf__conn_drain(struct loop *loop);
 /* ... and all the others too. */
@@ -225,6 +228,12 @@ void hf__group_commit_flush(struct loop *loop);
 void hf__group_commit_synced(struct loop *loop);
 
 /* ---- loops ---------------------------------------------------------------------------------- */
+
+/* A socket that was accepted. */
+struct incoming {
+    int fd;
+    size_t asked; /* loops that could not make place for it */
+};
 
 struct loop {
     struct server *server;
@@ -258,7 +267,7 @@ struct loop {
     atomic_uint conns_len;
     pthread_mutex_t lock; /* guards the sockets to take over, and the list of workers' jobs */
     struct job *done;     /* what workers are done with */
-    int *incoming;
+    struct incoming *incoming;
     size_t incoming_len;
     size_t incoming_cap;
 };

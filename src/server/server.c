@@ -120,10 +120,28 @@ static enum hf_status take_options(struct hf_scope *s, struct server *server,
 
 /* ---- taking connections --------------------------------------------------------------------- */
 
-/* On the loop's thread: open what was handed over. */
+static void hand_over(struct loop *loop, struct incoming incoming);
+
+/* On the loop's thread. When there are as many connections as there may be, any loop may have one that makes
+ * place: all are asked before somebody is turned away. */
+static void take_socket(struct loop *loop, struct incoming incoming)
+{
+    struct server *server = loop->server;
+    size_t next = (size_t)(loop - server->loops + 1) % server->loops_len;
+
+    assert(incoming.asked < server->loops_len);
+    if (loop->draining || hf__conn_has_place(loop))
+        hf__conn_open(loop, incoming.fd);
+    else if (++incoming.asked < server->loops_len)
+        hand_over(&server->loops[next], incoming);
+    else
+        hf__conn_turn_away(loop, incoming.fd);
+}
+
+/* On the loop's thread: take what was handed over. */
 static void take_over(struct loop *loop)
 {
-    int fds[ACCEPTS_MAX];
+    struct incoming all[ACCEPTS_MAX];
     size_t len;
 
     do {
@@ -132,26 +150,27 @@ static void take_over(struct loop *loop)
         len = loop->incoming_len < ACCEPTS_MAX ? loop->incoming_len : ACCEPTS_MAX;
         loop->incoming_len -= len;
         for (size_t i = 0; i < len; i++)
-            fds[i] = loop->incoming[loop->incoming_len + i];
+            all[i] = loop->incoming[loop->incoming_len + i];
         pthread_mutex_unlock(&loop->lock);
         for (size_t i = 0; i < len; i++)
-            hf__conn_open(loop, fds[i]);
+            take_socket(loop, all[i]);
     } while (len > 0);
 }
 
 /* Any thread. The socket is closed when there is no memory to hand it over. */
-static void hand_over(struct loop *loop, int fd)
+static void hand_over(struct loop *loop, struct incoming incoming)
 {
     const struct hf_env *env = &loop->server->env;
     bool done = true;
 
-    assert(fd >= 0);
+    assert(incoming.fd >= 0);
     pthread_mutex_lock(&loop->lock);
     assert(loop->incoming_len <= loop->incoming_cap);
     if (loop->incoming_len == loop->incoming_cap) {
         size_t cap = loop->incoming_cap ? 2 * loop->incoming_cap : ACCEPTS_MAX;
-        int *grown = hf__env_resize(env, loop->incoming, loop->incoming_cap * sizeof(*grown),
-                                    cap * sizeof(*grown));
+        struct incoming *grown =
+            hf__env_resize(env, loop->incoming, loop->incoming_cap * sizeof(*grown),
+                           cap * sizeof(*grown));
 
         done = grown != NULL;
         if (done) {
@@ -160,12 +179,12 @@ static void hand_over(struct loop *loop, int fd)
         }
     }
     if (done)
-        loop->incoming[loop->incoming_len++] = fd;
+        loop->incoming[loop->incoming_len++] = incoming;
     pthread_mutex_unlock(&loop->lock);
     if (done)
         uv_async_send(&loop->wake);
     else
-        close(fd);
+        close(incoming.fd);
 }
 
 static struct loop *least_busy(struct server *server)
@@ -215,9 +234,9 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
         }
         loop = least_busy(server);
         if (loop == &server->loops[0])
-            hf__conn_open(loop, fd);
+            take_socket(loop, (struct incoming){.fd = fd});
         else
-            hand_over(loop, fd);
+            hand_over(loop, (struct incoming){.fd = fd});
     }
 }
 
@@ -449,7 +468,7 @@ static void close_loop(struct loop *loop)
         assert(!loop->lists[state].first && !loop->lists[state].last);
     assert(loop->pending == 0 && !loop->done && loop->pool_len <= OUTPUT_POOL);
     for (size_t i = 0; i < loop->incoming_len; i++)
-        close(loop->incoming[i]);
+        close(loop->incoming[i].fd);
     for (size_t i = 0; i < loop->pool_len; i++)
         hf__buf_free(&loop->pool[i]);
     hf__env_free(env, loop->incoming, loop->incoming_cap * sizeof(*loop->incoming));

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kill.h"
 #include "blob/private.h"
 
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -494,7 +495,7 @@ CHILD(put)
     struct hf_blobs *blobs;
     struct hf_str digest;
 
-    setenv("HF_KILL_AT", args[1], 1);
+    hf__kill_at(args[1]);
     return hf_blobs_open(s, hf_scope_format(s, "dir:%s", args[0]), NULL, &blobs) != HF_OK ||
            hf_blob_put(s, blobs, hf_bytes_of("abc", 3), &digest) != HF_OK;
 }
@@ -504,7 +505,7 @@ CHILD(sweep)
     struct hf_scope *s = hf_scope_new(NULL);
     struct hf_blobs *blobs;
 
-    setenv("HF_KILL_AT", args[1], 1);
+    hf__kill_at(args[1]);
     return hf_blobs_open(s, hf_scope_format(s, "dir:%s", args[0]), NULL, &blobs) != HF_OK ||
            hf_blobs_sweep(s, blobs, 1, help_none_used, NULL, NULL) != HF_OK;
 }

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -102,6 +103,18 @@ class Commands(unittest.TestCase):
             process.wait(WAIT_S)
         else:
             process.communicate(timeout=WAIT_S)
+
+    def until_it_handles(self, process, number):
+        """Wait until a signal does not just end it: from then on it knows what to do."""
+        time_over = time.monotonic() + WAIT_S
+        while True:
+            self.assertIsNone(process.poll(), f"it ended before it handled signal {number}")
+            with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as file:
+                caught = re.findall(r"(?m)^Sig(?:Cgt|Blk):\s*(\w+)", file.read())  # blocked: a thread waits for it
+            if any(int(mask, 16) >> (number - 1) & 1 for mask in caught):
+                return
+            self.assertLess(time.monotonic(), time_over, f"it does not handle signal {number}")
+            time.sleep(0.01)
 
     def on_terminal(self, *args, columns=0, code=0):
         """What a command writes to an output that is a terminal, as lines."""

@@ -863,8 +863,8 @@ class Draining(InDirectory):
                            b"X-Amz-Date: 20260101T000000Z\r\n"
                            b"Authorization: AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/"
                            b"dynamodb/aws4_request, SignedHeaders=host, Signature=" + b"0" * 64 +
-                           b"\r\nContent-Length: %d\r\n\r\n" % len(body))
-            time.sleep(0.2)
+                           b"\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+            self.assertEqual(client.recv(10000), b"HTTP/1.1 100 Continue\r\n\r\n")  # it is under way
             stopper = threading.Thread(target=server.stop)
             stopper.start()
             wait_for(lambda: not reachable(server.port))

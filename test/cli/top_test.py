@@ -123,8 +123,7 @@ class Top(Commands):
         self.env["HOLDFAST_DB"] = server.url
         self.fill()
         running = self.start("top", "--once", "--json", "--interval", "2s")
-        time.sleep(0.5)
-        for _ in range(8):
+        while running.poll() is None:
             self.ok("item", "get", "orders", "hot")
             self.ok("query", "orders", "hot")
         found = json.loads(running.communicate(timeout=WAIT_S)[0])

@@ -465,7 +465,7 @@ class Interrupted(Transfers):
         kills = 0
         self.make()
         for _ in range(2):
-            running = self.start("import", path, "--resume", "-q", "--rate", "6000")
+            running = self.start("import", path, "--resume", "-q", "--rate", "2000")
             self.wait_for(lambda: os.path.exists(path + ".import-state"), running)
             time.sleep(0.3)
             kills += running.poll() is None
@@ -488,7 +488,7 @@ class Interrupted(Transfers):
                                        ("aws", 1, ("--format", "aws", "-p", "3"))):
             to = self.path(target)
             for _ in range(kills):
-                running = self.start("export", "things", "--to", to, "-q", "--rate", "6000", "--resume", *options)
+                running = self.start("export", "things", "--to", to, "-q", "--rate", "2000", "--resume", *options)
                 self.wait_for(lambda: glob.glob(to + "*-state") + glob.glob(to + "/*/*/*-state"), running)
                 time.sleep(1.2)
                 self.end(running)

@@ -965,6 +965,39 @@ test('streams: one shard by hand, from now on, a record as JSON; all streams', a
     await leave(p);
 });
 
+test('streams: what is chosen while records are being read is what comes', async () => {
+    await ready();
+    await make('hurried', { StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_IMAGE' } });
+    const write = (day) => s.call('PutItem', { TableName: 'hurried', Item: { customer: { S: 'c' }, day: { N: String(day) } } });
+    await write(1);
+    const p = await page();
+    await visit(p, s.endpoint, '/tables/hurried/stream');
+    await p.getByText('1 record · follows').waitFor();
+    await p.evaluate(async () => { /* what was written is no news any more: there are figures every second */
+        const { on } = await import('/console/lib/bus.js');
+        let n = 0;
+        await new Promise((done) => on('figures', () => ++n === 3 && done()));
+    });
+    let free, held;
+    const reading = new Promise((done) => { held = done; }), chosen = new Promise((done) => { free = done; });
+    await p.route(s.endpoint + '/', async (route) => {
+        if ((route.request().headers()['x-amz-target'] || '').endsWith('.GetRecords')) {
+            held();
+            await chosen;
+        }
+        await route.continue();
+    });
+    await p.getByRole('button', { name: 'Read on' }).click();
+    await reading;
+    await p.getByLabel('Where to start').selectOption('LATEST');
+    free();
+    await p.getByText('0 records · follows').waitFor();
+    await write(2);
+    await p.getByRole('button', { name: 'Read on' }).click();
+    await p.getByText('1 record · follows').waitFor();
+    await leave(p);
+});
+
 test('entities: kinds by an attribute, collections of an index, an item of one is changed', async () => {
     await ready();
     await make('kinds', { AttributeDefinitions: [['customer', 'S'], ['day', 'N'], ['city', 'S']].map(([AttributeName, AttributeType]) => ({ AttributeName, AttributeType })),

@@ -72,6 +72,34 @@ test('PartiQL: a further page is of the statement that ran, whatever was typed s
     await leave(p);
 });
 
+test('PartiQL: a statement that ends while the table of another is looked up', async () => {
+    const s = await ready();
+    await make(s, 'ended');
+    await make(s, 'looked');
+    const p = await page(), text = p.getByLabel('Statement');
+    await visit(p, s.endpoint, '/partiql');
+    let asked, free;
+    const looking = new Promise((done) => { asked = done; }), ended = new Promise((done) => { free = done; });
+    await p.route(s.endpoint + '/', async (route) => {
+        const body = route.request().postData() || '';
+        if (body === '{"TableName":"looked"}') {
+            asked();
+            await ended;
+        } else if (body.includes('FROM ended')) {
+            await looking;
+        }
+        await route.continue();
+    });
+    await text.fill('SELECT * FROM ended');
+    await text.press('Control+Enter');
+    await text.fill('SELECT * FROM looked');
+    await looking;
+    await p.getByText('Nothing found').waitFor();
+    free();
+    await p.getByText('Reads 0 items').waitFor();
+    await leave(p);
+});
+
 test('items: what is exported, read anew and deleted is what was last run', async () => {
     const s = await ready();
     await make(s, 'kinds');
@@ -333,8 +361,7 @@ test('a click is not lost when what is clicked on is drawn anew between press an
     await make(s, 'pressing');
     const p = await page(), d = dialogs(p);
     const press = async (target) => {
-        const box = await target.boundingBox();
-        await p.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+        await target.hover(); /* waits until it is there and stays, and looks for it again if it was drawn anew */
         await p.mouse.down();
     };
     const drawn = () => p.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));

@@ -270,7 +270,7 @@ test('relays are shown, paused and resumed', async () => {
     run(s, 'outbox', 'emit', 'later', '--table', 'paused', '--buckets', '4', '--delay', '1h', '--quiet'); /* makes the table */
     const p = await open(s, '/outbox?table=paused&tab=relays');
     await shows(p, 'No relay works on this outbox');
-    const relay = start(s, 'relay', '--table', 'paused', '--to', 'stdout:', '--lease', '1s');
+    const relay = start(s, 'relay', '--table', 'paused', '--to', 'stdout:', '--lease', '10s');
     await until(p, () => [...document.querySelectorAll('.bucket-map li:not(.free)')].length === 4);
     await shows(p, 'alive');
     await press(p, 'Pause…');

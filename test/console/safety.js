@@ -52,8 +52,11 @@ test('a script in data does not run, in any view', async () => {
     for (const to of ['/tables/evil/items', `/tables/evil/items?mode=query&hash=${enough[0]}`, '/tables/evil/entities', `/tables/evil/entities?partition=${encodeURIComponent(JSON.stringify({ S: EVIL[0] }))}`, '/tables/evil/stream', '/tables/evil', `/partiql?q=${encodeURIComponent(`SELECT * FROM evil WHERE id = '${EVIL[0]}'`)}`,
         `/tables/${enough[0]}/items`, `/${enough[1]}`, `/tables?find=${enough[1]}`, `/partiql?q=${enough[4]}`, '/tables/evil/load', `/tables/evil/items?filters=${encodeURIComponent(JSON.stringify([{ name: EVIL[0], op: '=', type: EVIL[1], value: EVIL[4] }]))}`]) {
         await visit(p, s.endpoint, to);
-        if (await rows(p).count() && !to.includes('find='))
+        if (await rows(p).count() && !to.includes('find=')) {
             await rows(p).first().click();
+            if (/\/(items|stream)\b/.test(to)) /* it is read first */
+                await p.locator('dialog[open]').waitFor();
+        }
         if (to.includes('/load'))
             await p.getByLabel('Data to load').fill(`id,"${EVIL[0].replaceAll('"', '""')}"\n1,2\n${JSON.stringify(EVIL[1])}`);
         if (to.includes('SELECT'))
@@ -61,6 +64,7 @@ test('a script in data does not run, in any view', async () => {
         await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
         eq(await p.evaluate(() => [window.hacked, document.querySelectorAll('#view img, #view script:not([src]), dialog img, [onerror], [onload], [style*="javascript"]').length]), [undefined, 0], to);
         await p.keyboard.press('Escape');
+        await p.locator('dialog[open]').waitFor({ state: 'detached' });
     }
     await leave(p);
 });
@@ -202,7 +206,7 @@ test('"Try now" asks at once, and again while the server is away', async () => {
     const db = path.join(dir, 'try-now');
     let s = await server('--db-path', db);
     const port = new URL(s.endpoint).port;
-    const p = await page({ allow: ['ERR_CONNECTION', 'ERR_INCOMPLETE', 'ERR_EMPTY', 'ERR_NETWORK', 'net::ERR'] });
+    const p = await page({ alone: true, allow: ['ERR_CONNECTION', 'ERR_INCOMPLETE', 'ERR_EMPTY', 'ERR_NETWORK', 'net::ERR'] });
     await p.clock.install();
     await visit(p, s.endpoint, '/tables');
     await end(s);
@@ -219,6 +223,36 @@ test('"Try now" asks at once, and again while the server is away', async () => {
     ok(await banner.isHidden());
     await leave(p);
     await end(s);
+});
+
+test('a request that fails late says nothing about a server that has answered since', async () => {
+    const s = await server();
+    await table(s, 'held');
+    const p = await page({ allow: ['ERR_CONNECTION'] });
+    await visit(p, s.endpoint, '/tables');
+    let fail;
+    const told = new Promise((done) => { fail = done; });
+    await p.route(s.endpoint + '/', async (route) => {
+        if (!(route.request().postData() || '').includes('"of-old"'))
+            return route.continue();
+        await told;
+        return route.abort('connectionrefused');
+    });
+    await p.evaluate(async () => {
+        const { db } = await import('/console/lib/client.js'), { on } = await import('/console/lib/bus.js');
+        globalThis.away = 0;
+        on('away', () => globalThis.away++);
+        globalThis.late = db('DescribeTable', { TableName: 'of-old' }).catch((problem) => problem.code);
+        await db('ListTables');
+    });
+    const asked = p.waitForResponse((r) => r.url().endsWith('/console/api/info'));
+    fail();
+    eq(await p.evaluate(() => globalThis.late), 'Unreachable');
+    await asked; /* it is in doubt, and asks */
+    eq(await p.evaluate(() => globalThis.away), 0, 'times that the server was said to be away');
+    await end(s);
+    await p.getByText('The server is away.').waitFor();
+    await leave(p);
 });
 
 test('keys: asked for, used to sign, kept from the server, changed', async () => {

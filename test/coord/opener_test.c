@@ -25,7 +25,6 @@
 #include <holdfast/trace.h>
 
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -228,26 +227,21 @@ static void hold_all(struct all *a)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Before main(): a child is no test. */
-__attribute__((constructor)) static void be_a_child(void)
+CHILD(holder)
 {
-    const char *url = getenv("HF_OPENER_CHILD"), *pipe = getenv("HF_OPENER_PIPE");
-    struct hf_scope *s;
+    struct hf_scope *s = hf_scope_new(NULL);
     struct all all;
     struct hf_db *db;
 
-    if (!url || !pipe)
-        return;
-    s = hf_scope_new(NULL);
-    if (open_url(s, hf_str_from(url), &db) != HF_OK) {
+    if (open_url(s, hf_str_from(args[0]), &db) != HF_OK) {
         fprintf(stderr, "child: %s\n", hf_scope_error_text(s));
-        _exit(2);
+        return 2;
     }
     all_open(&all, db);
     all_fill(&all);
     hold_all(&all);
-    if (write((int)strtol(pipe, NULL, 10), "x", 1) != 1)
-        _exit(3);
+    if (write(STDOUT_FILENO, "x", 1) != 1)
+        return 3;
     for (;;)
         pause();
 }
@@ -255,21 +249,12 @@ __attribute__((constructor)) static void be_a_child(void)
 /* A child that has everything, and is killed. */
 static void hold_and_die(struct hf_str url)
 {
-    extern char **environ;
-    char program[] = "/proc/self/exe", name[] = "child", number[16], byte;
-    char *argv[] = {name, NULL};
-    int ends[2];
-    pid_t pid;
+    int out;
+    pid_t pid = test_child("holder", (const char *[]){url.ptr, NULL}, &out);
+    char byte;
 
-    CHECK_INT(0, pipe(ends));
-    snprintf(number, sizeof(number), "%d", ends[1]);
-    CHECK_INT(0, setenv("HF_OPENER_CHILD", url.ptr, 1));
-    CHECK_INT(0, setenv("HF_OPENER_PIPE", number, 1));
-    CHECK_INT(0, posix_spawn(&pid, program, NULL, NULL, argv, environ));
-    CHECK_INT(0, unsetenv("HF_OPENER_CHILD"));
-    close(ends[1]);
-    CHECK_INT(1, read(ends[0], &byte, 1));
-    close(ends[0]);
+    CHECK_INT(1, read(out, &byte, 1));
+    close(out);
     CHECK_INT(0, kill(pid, SIGKILL));
     CHECK_INT(pid, waitpid(pid, NULL, 0));
 }

@@ -11,6 +11,7 @@
  *      written; blobs of others in the same blob store stay.
  */
 #include "admin_kit.h"
+#include "base/kill.h"
 
 #include <holdfast/blob.h>
 #include <holdfast/engine.h>
@@ -435,7 +436,7 @@ CHILD(plans)
 
     if (place_open(s, args[0], NULL, &p) != HF_OK)
         return 2;
-    setenv("HF_KILL_AT", args[1], 1); /* counted from here on */
+    hf__kill_at(args[1]); /* counted from here on */
     for (int i = 0; i < APPENDS; i++)
         if (run_plan(s, p.store, i) != HF_OK || write(STDOUT_FILENO, "", 1) != 1)
             return 3;

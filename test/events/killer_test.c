@@ -45,10 +45,10 @@ static enum hf_status project(struct hf_scope *s, struct hf_tx *tx,
     return HF_OK;
 }
 
-static int subscriber_main(const char *mode)
+static int subscriber_main(const char *mode, const char *url)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *db = killer_db(s, getenv("HF_KILLER_URL"));
+    struct hf_db *db = killer_db(s, url);
     struct hf_subscribe_options options = {.size = sizeof(options),
                                            .lease_ms = KILLER_LEASE_MS,
                                            .poll_ms = 20,
@@ -103,10 +103,10 @@ static enum hf_status effect(struct hf_scope *s, struct hf_flow_call *call,
     return HF_OK;
 }
 
-static int flows_main(void)
+static int flows_main(const char *url)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *db = killer_db(s, getenv("HF_KILLER_URL"));
+    struct hf_db *db = killer_db(s, url);
     const struct hf_flow list[] = {
         {.domain = HF_STR("d"), .type = HF_STR("deadly"), .side_effect = effect},
         {.domain = HF_STR("d"), .type = HF_STR("healthy"), .side_effect = effect}};
@@ -152,13 +152,9 @@ static int flows_main(void)
     return stats.pending || stats.failed != 1 ? 5 : 0;
 }
 
-/* Before main(): a child is no test. */
-__attribute__((constructor)) static void be_a_child(void)
+CHILD(events)
 {
-    const char *mode = getenv("HF_KILLER_EVENTS");
-
-    if (mode)
-        _exit(strcmp(mode, "flow") == 0 ? flows_main() : subscriber_main(mode));
+    return strcmp(args[0], "flow") == 0 ? flows_main(args[1]) : subscriber_main(args[0], args[1]);
 }
 
 /* ---- the parent ----------------------------------------------------------------------------- */
@@ -204,7 +200,7 @@ static int deaths_of(struct stage *st, const char *mode)
 {
     int deaths = 0;
 
-    while (deaths < DEATHS_MAX && killer_run("HF_KILLER_EVENTS", mode, st->url))
+    while (deaths < DEATHS_MAX && killer_run("events", mode, st->url))
         deaths++;
     return deaths;
 }

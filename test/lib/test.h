@@ -125,8 +125,10 @@ bool test_one_in(struct test *t, uint32_t times);
 
 /*
  * A part of a test in a process of its own, which may be killed: this program, started again, as
- * the child of a program with threads would inherit locks that nobody gives back. What it writes to
- * its standard output comes out at *out, and it ends with what it returns.
+ * the child of a program with threads would inherit locks that nobody gives back. Its orders are
+ * arguments and not variables: setenv() moves the environment, under the hands of any other thread
+ * that reads a variable meanwhile. What it writes to its standard output comes out at *out, without
+ * `out` at our own, and it ends with what it returns.
  *
  *     CHILD(writer)
  *     {

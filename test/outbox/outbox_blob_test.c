@@ -18,6 +18,7 @@
 
 #include "kit.h"
 
+#include "base/kill.h"
 #include "blob/private.h"
 #include "relay/relay.h"
 
@@ -794,7 +795,7 @@ CHILD(emitter)
         hf_blobs_open_beside(s, db, &blobs) != HF_OK ||
         hf_outbox_open(s, db, HF_OPTIONS(hf_outbox_options, .blobs = blobs), &outbox) != HF_OK)
         return 2;
-    setenv("HF_KILL_AT", args[1], 1); /* counted from here on */
+    hf__kill_at(args[1]); /* counted from here on */
     for (int i = 0; i < 3; i++) {
         struct hf_event event = {.type = HF_STR("test"), .payload = payload_of(s, i, LARGE)};
 

@@ -1,9 +1,8 @@
 /*
  * records/records_kill_test.c: processors that are real processes, and are killed.
  *
- * A child is this program again, with its orders in the environment: it works on all records, each
- * in one transaction with its effect, and writes a line into a ledger when it begins a record and
- * when it has completed one. Its parent kills it now and then, and in the end reads the ledger and
+ * A child works on all records, each in one transaction with its effect, and writes a line into a
+ * ledger when it begins a record and when it has completed one. Its parent kills it now and then, and in the end reads the ledger and
  * the database: each record was completed once, had its effect once, and none was forgotten; no two
  * claims had one fence. A thousand records, which HF_TEST_TIMES=50 makes fifty thousand.
  */
@@ -14,7 +13,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -23,7 +21,7 @@
 
 #include "rig.h"
 
-enum { RECORDS = 1000, BEGUN_MAX = 64, LEASE_MS = 400, WORKERS = 4 };
+enum { RECORDS = 1000, BEGUN_MAX = 64, LEASE_MS = 1500, WORKERS = 4 };
 
 static int records_len(void)
 {
@@ -101,15 +99,15 @@ static void complain(const struct hf_scope *s, const char *what)
             error->may_retry, error->may_have_happened);
 }
 
-static int child_main(const char *url)
+/* By a database and into a ledger. */
+CHILD(processor)
 {
     struct hf_scope *s = hf_scope_new(NULL);
-    struct child child = {.ledger =
-                              open(getenv("HF_RECORDS_LEDGER"), O_WRONLY | O_APPEND | O_CLOEXEC)};
+    struct child child = {.ledger = open(args[1], O_WRONLY | O_APPEND | O_CLOEXEC)};
     struct hf_processor *processor;
     enum hf_status status;
 
-    if (child.ledger < 0 || open_url(s, hf_str_from(url), &child.db) != HF_OK ||
+    if (child.ledger < 0 || open_url(s, hf_str_from(args[0]), &child.db) != HF_OK ||
         hf_records_open(s, child.db, NULL, &child.records) != HF_OK ||
         hf_processor_open(s, child.records,
                           HF_OPTIONS(hf_processor_options, .lease_ms = LEASE_MS, .poll_ms = 50,
@@ -127,15 +125,6 @@ static int child_main(const char *url)
     hf_db_close(child.db);
     hf_scope_free(s);
     return status == HF_OK ? 0 : 1;
-}
-
-/* Before main(): a child is no test. */
-__attribute__((constructor)) static void be_a_child(void)
-{
-    const char *url = getenv("HF_RECORDS_CHILD");
-
-    if (url)
-        _exit(child_main(url));
 }
 
 /* ---- the parent ----------------------------------------------------------------------------- */
@@ -161,16 +150,7 @@ static struct parent parent_of(struct test *t)
 
 static pid_t spawn(struct parent *p)
 {
-    extern char **environ;
-    char program[] = "/proc/self/exe", name[] = "child";
-    char *argv[] = {name, NULL};
-    pid_t pid;
-
-    CHECK_INT(0, setenv("HF_RECORDS_CHILD", p->url.ptr, 1));
-    CHECK_INT(0, setenv("HF_RECORDS_LEDGER", p->ledger.ptr, 1));
-    CHECK_INT(0, posix_spawn(&pid, program, NULL, NULL, argv, environ));
-    CHECK_INT(0, unsetenv("HF_RECORDS_CHILD"));
-    return pid;
+    return test_child("processor", (const char *[]){p->url.ptr, p->ledger.ptr, NULL}, NULL);
 }
 
 /* At once: a test that fails beside threads of its own may not come to say why. */

@@ -456,7 +456,7 @@ TEST(records_thread, a_stop_is_bounded)
     int64_t begin_ms;
 
     (void)t;
-    stage_open(&stage);
+    stage_open_on(&stage, patient_begin());
     put_many(&stage, 0, 1);
     d.run = hf_scope_new(NULL);
     ann = PROCESSOR(&stage, .lease_ms = 200, .stop_ms = 50, .workers = 2);
@@ -485,6 +485,7 @@ TEST(records_thread, a_stop_is_bounded)
     hf_processor_close(ann);
     hf_scope_free(d.run);
     stage_close(&stage);
+    patient_end();
 }
 
 static void *let_go_soon(void *user)

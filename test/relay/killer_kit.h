@@ -1,15 +1,14 @@
 /*
  * relay/killer_kit.h: children that may end in the middle of their work.
  *
- * A child is this program again, with its orders in the environment: before main() it does what it
- * is told and ends with 0, or is ended by a handler with KILLED.
+ * A child, CHILD() of test.h, gets a mode and the URL of a database. It does what it is told and ends
+ * with 0, or is ended by a handler with KILLED.
  */
 #ifndef HF_TEST_PATTERNS_KILLER_KIT_H
 #define HF_TEST_PATTERNS_KILLER_KIT_H
 
 #include <holdfast/engine.h>
 
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -38,19 +37,12 @@ static inline struct hf_db *killer_db(struct hf_scope *s, const char *url)
     _exit(2);
 }
 
-/* Let a child do that, and wait for its end. True: it was killed by what it did. */
-static inline bool killer_run(const char *variable, const char *mode, struct hf_str url)
+/* Let that child do that, and wait for its end. True: it was killed by what it did. */
+static inline bool killer_run(const char *child, const char *mode, struct hf_str url)
 {
-    extern char **environ;
-    char program[] = "/proc/self/exe", name[] = "child";
-    char *argv[] = {name, NULL};
+    pid_t pid = test_child(child, (const char *[]){mode, url.ptr, NULL}, NULL);
     int status;
-    pid_t pid;
 
-    CHECK_INT(0, setenv(variable, mode, 1));
-    CHECK_INT(0, setenv("HF_KILLER_URL", url.ptr, 1));
-    CHECK_INT(0, posix_spawn(&pid, program, NULL, NULL, argv, environ));
-    CHECK_INT(0, unsetenv(variable));
     CHECK_INT(pid, waitpid(pid, &status, 0));
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == KILLED);

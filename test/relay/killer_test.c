@@ -35,10 +35,11 @@ static enum hf_status handle(struct hf_scope *s, const struct hf_event *event, v
     return HF_OK;
 }
 
-static int child_main(const char *mode)
+CHILD(bus)
 {
+    const char *mode = args[0];
     struct hf_scope *s = hf_scope_new(NULL);
-    struct hf_db *db = killer_db(s, getenv("HF_KILLER_URL"));
+    struct hf_db *db = killer_db(s, args[1]);
     struct hf_relay_options options = {.size = sizeof(options),
                                        .lease_ms = KILLER_LEASE_MS,
                                        .poll_ms = 20,
@@ -78,15 +79,6 @@ static int child_main(const char *mode)
     return 0;
 }
 
-/* Before main(): a child is no test. */
-__attribute__((constructor)) static void be_a_child(void)
-{
-    const char *mode = getenv("HF_KILLER_BUS");
-
-    if (mode)
-        _exit(child_main(mode));
-}
-
 /* ---- the parent ----------------------------------------------------------------------------- */
 
 static void put(struct hf_scope *s, struct hf_outbox *outbox, const char *type, const char *key)
@@ -118,7 +110,7 @@ static void some_are_deadly(struct test *t, const char *mode, int deadly)
         put(s, outbox, "healthy", (const char *[]){"b", "c", "d", ""}[i % 4]);
     hf_outbox_close(outbox);
     hf_db_close(db);
-    while (deaths < DEATHS_MAX && killer_run("HF_KILLER_BUS", mode, url))
+    while (deaths < DEATHS_MAX && killer_run("bus", mode, url))
         deaths++;
     CHECK(deaths >= attempts + deadly - 1);   /* one death may count for several */
     CHECK(deaths <= (attempts + 1) * deadly); /* the first of each may not be counted */

@@ -258,6 +258,45 @@ TEST(limits, connections_are_counted)
     site_close(&site);
 }
 
+/* Of two loops the first has connections that are used, and the other has silent ones. A newcomer is the first
+ * one's, as it has no more than the other, and takes the place of a silent one all the same. */
+TEST(limits, a_connection_of_another_loop_makes_place)
+{
+    enum { MOST = 4 };
+    struct line kept[MOST], c;
+    struct site site;
+
+    site_open(t, &site, &(struct server_options){.connections_max = MOST, .loops = 2});
+    for (int i = 0; i < MOST; i++) {
+        unsigned before = atomic_load(&site.server->conns_len);
+
+        line_open(&site, &kept[i]);
+        while (atomic_load(&site.server->conns_len) == before)
+            sleep_ms(1);
+    }
+    for (int64_t until = now_ms() + DEADLINE_MS;;) { /* who is silent for a second makes place */
+        CHECK(now_ms() < until);
+        for (int i = 0; i < MOST; i += 2)
+            check_alive(&kept[i]);
+        line_open(&site, &c);
+        line_text(&c, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        if (line_answers(&c)) { /* else it was reset before we read the 503 */
+            line_read(&c);
+            if (c.status == 200)
+                break;
+            CHECK_INT(503, c.status);
+        }
+        line_close(&c);
+        sleep_ms(50);
+    }
+    for (int i = 0; i < MOST; i += 2)
+        check_alive(&kept[i]);
+    line_close(&c);
+    for (int i = 0; i < MOST; i++)
+        line_close(&kept[i]);
+    site_close(&site);
+}
+
 /* ---- times ---------------------------------------------------------------------------------- */
 
 /* Send a byte of `text` now and then, and again from `loop` on at its end; how long was it let? */

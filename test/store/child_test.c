@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kill.h"
+
 extern char **environ;
 
 enum { ITEM_BYTES = 300, CHILD_MEMTABLE = 256 * 1024 };
@@ -553,7 +555,7 @@ CHILD(store)
     unsigned count = (unsigned)strtoul(args[3], NULL, 10);
 
     if (args[4])
-        setenv("HF_KILL_AT", args[4], 1);
+        hf__kill_at(args[4]);
     if (strcmp(mode, "busy") == 0)
         child_busy(path);
     if (strcmp(mode, "small") == 0)

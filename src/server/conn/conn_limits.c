@@ -2,7 +2,7 @@
  * server/conn/conn_limits.c: which connections there are: opening them, how many and for how long, and
  * their end when the server stops.
  *
- * A connection beyond the limit replaces an idle one, or is refused. Each
+ * A connection beyond the limit replaces an idle one of any loop, or is refused. Each
  * state of a connection (conn.c) has its deadline, and a sweep every SWEEP_MS closes those whose
  * time is over; while somebody waits for memory it also closes those whose readers are slow.
  */
@@ -20,7 +20,7 @@ static void on_sweep(uv_timer_t *timer);
 
 /* Over the limit: refuse in one write, which a new socket always takes. It is JSON, as the answer
  * to the call that the client is about to make. */
-static void turn_away(struct loop *loop, int fd)
+void hf__conn_turn_away(struct loop *loop, int fd)
 {
     static const char answer[] =
         "HTTP/1.1 503 Service Unavailable\r\nServer: holdfast\r\n"
@@ -43,7 +43,7 @@ static bool has_been_idle(const struct conn *conn, uint64_t now)
 }
 
 /*
- * The limit is reached: close a connection that nobody misses for a new one. Of the oldest, one on
+ * The limit is reached: close a connection of this loop that nobody misses for a new one. Of the oldest, one on
  * which no request ever came to its end; else the one that has waited longest for its next request,
  * which clients know how to live with. False when there is none.
  */
@@ -69,15 +69,21 @@ static bool make_place(struct loop *loop)
     return true;
 }
 
+bool hf__conn_has_place(struct loop *loop)
+{
+    struct server *server = loop->server;
+
+    return atomic_load(&server->conns_len) < server->options.connections_max || make_place(loop);
+}
+
 void hf__conn_open(struct loop *loop, int fd)
 {
     struct server *server = loop->server;
     struct conn *conn;
 
     assert(fd >= 0 && !loop->conns == !loop->oldest);
-    if (loop->draining ||
-        (atomic_load(&server->conns_len) >= server->options.connections_max && !make_place(loop))) {
-        turn_away(loop, fd);
+    if (loop->draining) {
+        hf__conn_turn_away(loop, fd);
         return;
     }
     conn = hf__env_alloc(&server->env, sizeof(*conn));

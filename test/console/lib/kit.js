@@ -82,13 +82,28 @@ function program() {
 
 const idle = new Map(); /* contexts that were left as they were made, by what they were made with: a new one costs as much as the page */
 
-/* A page of a context of its own. `allow`: texts that its console may have. */
-async function page({ width = 1280, height = 800, dark = false, allow = [], clipboard = false } = {}) {
+const slow = Number(process.env.CONSOLE_SLOW || 0);
+
+/* What a busy machine does to a page, and more of it: it runs `slow` times slower, and each request is sent up to so
+   many times 30 ms late. What a test assumes to be quick enough shows then. */
+async function slowDown(made) {
+    await (await made.context().newCDPSession(made)).send('Emulation.setCPUThrottlingRate', { rate: slow });
+    await made.route('**/*', async (route) => {
+        await new Promise((done) => setTimeout(done, Math.random() * slow * 30));
+        await route.fallback().catch(() => { }); /* it may have been canceled */
+    });
+}
+
+/* A page of a context of its own. `allow`: texts that its console may have. `alone`: nobody has the context after it, as
+   when its clock is set. */
+async function page({ width = 1280, height = 800, dark = false, allow = [], clipboard = false, alone = false } = {}) {
     browser ||= await chromium.launch({ executablePath: program(), args: FLAGS, timeout: WAIT });
-    const kind = [width, height, dark, clipboard].join(), context = idle.get(kind)?.pop() || await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true,
+    const kind = alone ? '' : [width, height, dark, clipboard].join(), context = idle.get(kind)?.pop() || await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true,
         permissions: clipboard ? ['clipboard-read', 'clipboard-write'] : [] });
     context.setDefaultTimeout(WAIT);
     const made = await context.newPage(), complaints = [], hosts = new Set();
+    if (slow)
+        await slowDown(made);
     const note = (text) => allow.some((one) => text.includes(one)) || complaints.push(text);
     made.on('pageerror', (error) => note(`script: ${error.stack || error}`));
     /* A browser reports each answer of 4xx; those of operations are what the test is about. */
@@ -99,7 +114,8 @@ async function page({ width = 1280, height = 800, dark = false, allow = [], clip
     return made;
 }
 
-/* Open a view and wait until it says that it is there. A view may write more into its URL. */
+/* Open a view and wait until it says that it is there, and until the page hears of what is written from now on. A
+   view may write more into its URL. */
 async function visit(made, endpoint, hash = '/') {
     if (made.url().startsWith(`${endpoint}/console/`))
         await made.evaluate((to) => {
@@ -113,6 +129,10 @@ async function visit(made, endpoint, hash = '/') {
     else
         await made.goto(`${endpoint}/console/#${hash}`);
     await made.waitForSelector('#view > .view[data-ready="1"]');
+    await made.waitForFunction(async () => {
+        const { stream } = await import('/console/lib/stream.js'), { server } = await import('/console/lib/client.js');
+        return stream.connected || !stream.available || !server.up;
+    });
 }
 
 /* Close a page; it must not have complained, nor gone to another host. */
@@ -120,7 +140,10 @@ async function leave(made) {
     const hosts = [...made.hosts], context = made.context();
     await made.evaluate(() => localStorage.clear());
     await made.close();
-    idle.set(made.kind, [...idle.get(made.kind) || [], context]);
+    if (made.kind)
+        idle.set(made.kind, [...idle.get(made.kind) || [], context]);
+    else
+        await context.close();
     if (made.complaints.length)
         throw new Error(made.complaints.join('\n'));
     if (hosts.length > 1)
