@@ -70,9 +70,10 @@ static enum hf_status filter_empty(struct hf_scope *s, struct engine *e, struct 
     status = hf__store_iter_next(s, iter, &found, &key, &value);
     hf__store_iter_close(iter);
     assert(!table->counts->keys);
-    if (status == HF_OK && !found) /* without memory for it, it is merely slower */
-        table->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
-    return status;
+    if (status != HF_OK || found)
+        return status;
+    table->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
+    return table->counts->keys ? HF_OK : hf__fail_nomem(s);
 }
 
 static enum hf_status load_all(struct hf_scope *s, struct engine *e)

@@ -187,9 +187,13 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         TRY(add_restore(s, c, backup));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
-    if (!backup) /* without memory for it, it is merely slower */
+    status = HF_OK;
+    if (!backup) {
         (*table)->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
-    status = hf__table_describe(s, e, *table, out);
+        status = (*table)->counts->keys ? HF_OK : hf__fail_nomem(s);
+    }
+    if (status == HF_OK)
+        status = hf__table_describe(s, e, *table, out);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
