@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "cli/frame/output/json.h"
 #include "cli/frame/process/input.h"
-#include "cli/transfer/md5.h"
+#include "base/md5.h"
 
 #include <errno.h>
 #include <fcntl.h>
