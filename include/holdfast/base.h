@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 2
+#define HF_VERSION_MINOR 3
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_NUMBER (HF_VERSION_MAJOR * 10000 + HF_VERSION_MINOR * 100 + HF_VERSION_PATCH)
 
@@ -36,7 +36,7 @@ extern "C" {
 #define HF_PRINTF(format_at, args_at)
 #endif
 
-/* The version that was linked, such as "0.2.0". */
+/* The version that was linked, such as "0.3.0". */
 HF_API const char *hf_version(void);
 
 struct hf_str {

@@ -31,7 +31,7 @@ interface Native extends Library {
 
         private static String name() {
             String name = System.getProperty("holdfast.library", System.getenv("HOLDFAST_LIBRARY"));
-            return name != null ? name : "libholdfast-engine.so.0.2";
+            return name != null ? name : "libholdfast-engine.so.0.3";
         }
     }
 
