@@ -632,3 +632,98 @@ TEST(transfers, lists_in_pages)
     CHECK_INT(23, count);
     world_close(&p.w);
 }
+
+/* ---- killed half-way ------------------------------------------------------------------------ */
+
+#ifdef HF_KILL_POINTS
+
+static const char buckets_variable[] = "HF_TEST_BUCKETS";
+
+/* In the process that is killed. */
+static int run_transfers(struct world *w)
+{
+    w->options.buckets = hf_str_from(getenv(buckets_variable));
+    world_reopen(w);
+    return hf_engine_upkeep(w->scope, w->db, NULL) == HF_OK ? 0 : 1;
+}
+
+/* (1) of import.c: it goes on where it was; every record is counted once, and the table has the items. */
+TEST(transfers, imports_that_were_killed_go_on)
+{
+    static const char *const points[] = {"before_apply:2", "after_apply:3", "import_chunk:4",
+                                         "import_end:1"};
+    struct place p;
+
+    crash_here(t, run_transfers);
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        struct hf_str answer, arn;
+
+        place_open(&p, t, "disk:");
+        setenv(buckets_variable, p.url, 1);
+        for (unsigned file = 0; file < 3; file++) {
+            struct hf__buf text = {.scope = p.w.scope};
+            char key[16];
+
+            for (unsigned k = 0; k < 250; k++)
+                hf__buf_format(&text, "{\"Item\":{\"%s\":{\"S\":\"%u-%u\"},\"n\":{\"N\":\"1\"}}}\n",
+                               k == 100 ? "px" : "pk", file, k);
+            snprintf(key, sizeof(key), "in/%u", file);
+            file_write(&p, key, hf_bytes_of(text.ptr, text.len));
+        }
+        answer = world_ok(&p.w, "ImportTable",
+                          "{'S3BucketSource':{'S3Bucket':'bk'},'InputFormat':'DYNAMODB_JSON',"
+                          "'TableCreationParameters':" PK_TABLE("new", "") "}");
+        CHECK(crash_at(&p.w, points[i]));
+        CHECK_MEMBER(&p.w, "CREATING", world_ok(&p.w, "DescribeTable", "{'TableName':'new'}"),
+                     "TableStatus");
+        upkeep(&p.w);
+        arn = member(&p.w, world_ok(&p.w, "ListImports", "{}"), "ImportArn");
+        answer = callf(&p.w, "DescribeImport", "{'ImportArn':'%.*s'}", HF_FMT(arn));
+        check_counts(&p, answer, "FAILED", "750", "747", "3");
+        CHECK_JSON(&p.w, "{'Count':747,'ScannedCount':747}", "Scan",
+                   "{'TableName':'new','Select':'COUNT'}");
+        CHECK_MEMBER(&p.w, "747", world_ok(&p.w, "DescribeTable", "{'TableName':'new'}"),
+                     "ItemCount");
+        world_close(&p.w);
+    }
+}
+
+/* In the process that is killed: an export from its beginning. */
+static int run_export(struct world *w)
+{
+    w->options.buckets = hf_str_from(getenv(buckets_variable));
+    world_reopen(w);
+    world_ok(w, "ExportTableToPointInTime",
+             "{'TableArn':'arn:aws:dynamodb:us-east-1:123456789012:table/tab','S3Bucket':'bk'}");
+    return hf_engine_upkeep(w->scope, w->db, NULL) == HF_OK ? 0 : 1;
+}
+
+/* (2) and (3) of export.c: it has failed, and there is no summary. */
+TEST(transfers, exports_that_were_killed_have_failed)
+{
+    static const char *const points[] = {"export_file:1", "export_manifest:1"};
+    struct place p;
+
+    crash_here(t, run_export);
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        struct hf_str answer;
+        char name[128];
+
+        place_open(&p, t, "disk:");
+        setenv(buckets_variable, p.url, 1);
+        world_ok(&p.w, "CreateTable", PK_TABLE("tab", ""));
+        fill_random(&p.w, "tab", 20);
+        CHECK(crash_at(&p.w, points[i]));
+        answer = world_ok(&p.w, "ListExports", "{}");
+        CHECK_MEMBER(&p.w, "IN_PROGRESS", answer, "ExportStatus");
+        upkeep(&p.w);
+        answer = world_ok(&p.w, "ListExports", "{}");
+        CHECK_MEMBER(&p.w, "FAILED", answer, "ExportStatus");
+        snprintf(name, sizeof(name), "AWSDynamoDB/%.*s/manifest-summary.json", 23,
+                 strstr(member(&p.w, answer, "ExportArn").ptr, "/export/") + 8);
+        CHECK(!file_read(&p, name).ptr);
+        world_close(&p.w);
+    }
+}
+
+#endif
