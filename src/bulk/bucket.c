@@ -14,8 +14,8 @@ static const struct {
     enum hf_status (*open)(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
                            struct hf_str name, struct bucket **bucket);
 } kinds[] = {
-    {"dir:", hf__bucket_dir_open},
-    {"s3://", hf__bucket_s3_open},
+    {"dir:", hf__bulk_bucket_dir_open},
+    {"s3://", hf__bulk_bucket_s3_open},
 };
 
 /* The number of the kind, and what is behind the scheme. ARRAY_LEN(kinds): none. */
@@ -28,7 +28,7 @@ static size_t kind_of(struct hf_str url, struct hf_str *rest)
     return i;
 }
 
-enum hf_status hf__bucket_check(struct hf_scope *s, struct hf_str url)
+enum hf_status hf__bulk_bucket_check(struct hf_scope *s, struct hf_str url)
 {
     struct hf_str rest;
     size_t kind = kind_of(url, &rest);
@@ -42,25 +42,25 @@ enum hf_status hf__bucket_check(struct hf_scope *s, struct hf_str url)
     return HF_OK;
 }
 
-enum hf_status hf__bucket_open(struct hf_scope *s, const struct hf_env *env, struct hf_str url,
-                               struct hf_str name, struct bucket **bucket)
+enum hf_status hf__bulk_bucket_open(struct hf_scope *s, const struct hf_env *env, struct hf_str url,
+                                    struct hf_str name, struct bucket **bucket)
 {
     struct hf_str rest;
     size_t kind = kind_of(url, &rest);
 
     *bucket = NULL;
-    TRY(hf__bucket_check(s, url));
+    TRY(hf__bulk_bucket_check(s, url));
     return kinds[kind].open(s, env, rest, name, bucket);
 }
 
-void hf__bucket_close(struct bucket *bucket)
+void hf__bulk_bucket_close(struct bucket *bucket)
 {
     if (bucket)
         bucket->kind->close(bucket);
 }
 
-enum hf_status hf__bucket_list_add(struct hf_scope *s, struct bucket_list *list, size_t *cap,
-                                   struct hf_str key, uint64_t size)
+enum hf_status hf__bulk_bucket_list_add(struct hf_scope *s, struct bucket_list *list, size_t *cap,
+                                        struct hf_str key, uint64_t size)
 {
     struct hf_str copy = hf_scope_copy(s, key);
 
@@ -91,8 +91,8 @@ static int object_compare(const void *a, const void *b)
     return bytes_compare(first->key.ptr, first->key.len, second->key.ptr, second->key.len);
 }
 
-enum hf_status hf__bucket_list(struct hf_scope *s, struct bucket *bucket, struct hf_str prefix,
-                               struct bucket_list *list)
+enum hf_status hf__bulk_bucket_list(struct hf_scope *s, struct bucket *bucket, struct hf_str prefix,
+                                    struct bucket_list *list)
 {
     *list = (struct bucket_list){.len = 0};
     bucket->no_bucket = false;
@@ -104,8 +104,8 @@ enum hf_status hf__bucket_list(struct hf_scope *s, struct bucket *bucket, struct
     return HF_OK;
 }
 
-enum hf_status hf__bucket_read(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                               uint64_t from, size_t len, struct hf_bytes *bytes)
+enum hf_status hf__bulk_bucket_read(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                    uint64_t from, size_t len, struct hf_bytes *bytes)
 {
     assert(len > 0);
     *bytes = (struct hf_bytes){NULL, 0};
@@ -115,15 +115,15 @@ enum hf_status hf__bucket_read(struct hf_scope *s, struct bucket *bucket, struct
     return HF_OK;
 }
 
-enum hf_status hf__bucket_put(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                              struct hf_bytes bytes)
+enum hf_status hf__bulk_bucket_put(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                   struct hf_bytes bytes)
 {
     assert(key.len > 0);
     bucket->no_bucket = false;
     return bucket->kind->put(s, bucket, key, bytes);
 }
 
-const char *hf__bucket_code(const struct bucket *bucket, enum hf_status status)
+const char *hf__bulk_bucket_code(const struct bucket *bucket, enum hf_status status)
 {
     if ((!bucket || bucket->no_bucket) && status == HF_NOT_FOUND)
         return "S3NoSuchBucket";

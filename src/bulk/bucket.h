@@ -23,15 +23,15 @@ enum {
 struct bucket;
 
 /* Is it one of the URLs above? HF_INVALID says what is wrong with it. Nothing is opened. */
-enum hf_status hf__bucket_check(struct hf_scope *s, struct hf_str url);
+enum hf_status hf__bulk_bucket_check(struct hf_scope *s, struct hf_str url);
 
 /*
  * The bucket of that name. `env` is copied. HF_NOT_FOUND: it does not exist, as far as that can be
  * seen without a call; HF_INVALID, HF_DENIED, HF_IO.
  */
-enum hf_status hf__bucket_open(struct hf_scope *s, const struct hf_env *env, struct hf_str url,
-                               struct hf_str name, struct bucket **bucket);
-void hf__bucket_close(struct bucket *bucket);
+enum hf_status hf__bulk_bucket_open(struct hf_scope *s, const struct hf_env *env, struct hf_str url,
+                                    struct hf_str name, struct bucket **bucket);
+void hf__bulk_bucket_close(struct bucket *bucket);
 
 struct bucket_object {
     struct hf_str key;
@@ -44,19 +44,19 @@ struct bucket_list {
 };
 
 /* The objects whose key begins with `prefix`. HF_LIMIT: more than BUCKET_OBJECTS_MAX. */
-enum hf_status hf__bucket_list(struct hf_scope *s, struct bucket *bucket, struct hf_str prefix,
-                               struct bucket_list *list);
+enum hf_status hf__bulk_bucket_list(struct hf_scope *s, struct bucket *bucket, struct hf_str prefix,
+                                    struct bucket_list *list);
 
 /* Up to `len` bytes of an object from `from` on; fewer only at its end. In the scope. */
-enum hf_status hf__bucket_read(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                               uint64_t from, size_t len, struct hf_bytes *bytes);
+enum hf_status hf__bulk_bucket_read(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                    uint64_t from, size_t len, struct hf_bytes *bytes);
 
 /* Store an object, durably, in place of one that is there. It is there whole or not at all. */
-enum hf_status hf__bucket_put(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                              struct hf_bytes bytes);
+enum hf_status hf__bulk_bucket_put(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                   struct hf_bytes bytes);
 
 /* The code that S3, and so DynamoDB, has for the failure of one of these calls: "S3NoSuchBucket",
  * "S3AccessDenied", or another. */
-const char *hf__bucket_code(const struct bucket *bucket, enum hf_status status);
+const char *hf__bulk_bucket_code(const struct bucket *bucket, enum hf_status status);
 
 #endif

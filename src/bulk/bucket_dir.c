@@ -146,7 +146,7 @@ static enum hf_status entry_list(struct listing *l, int fd, struct hf_str above,
         return errno == ENOENT ? HF_OK : fail_errno(l->s, l->dir, key, errno);
     if (S_ISREG(about.st_mode))
         return begins_with(key, l->prefix) && !is_unfinished(key)
-                   ? hf__bucket_list_add(l->s, l->list, &l->cap, key, (uint64_t)about.st_size)
+                   ? hf__bulk_bucket_list_add(l->s, l->list, &l->cap, key, (uint64_t)about.st_size)
                    : HF_OK;
     folder = hf_scope_format(l->s, "%.*s/", HF_FMT(key));
     if (!folder.ptr)
@@ -174,7 +174,9 @@ static enum hf_status folder_list(struct listing *l, int fd, struct hf_str above
         return fail_errno(l->s, l->dir, above, error);
     }
     while (status == HF_OK && (entry = readdir(folder)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        struct hf_str name = hf_str_from(entry->d_name);
+
+        if (str_is(name, ".") || str_is(name, ".."))
             continue;
         status = hf__scope_alive(l->s);
         if (status == HF_OK)
@@ -320,8 +322,9 @@ static const struct bucket_kind dir_kind = {
     .close = dir_close,
 };
 
-enum hf_status hf__bucket_dir_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                                   struct hf_str name, struct bucket **bucket)
+enum hf_status hf__bulk_bucket_dir_open(struct hf_scope *s, const struct hf_env *env,
+                                        struct hf_str path, struct hf_str name,
+                                        struct bucket **bucket)
 {
     struct hf_env whole = hf__env_fill(env);
     struct dir_bucket *dir = hf__env_zalloc(&whole, sizeof(*dir));

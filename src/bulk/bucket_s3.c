@@ -33,8 +33,8 @@ static bool is_bucket(struct hf_str name)
 }
 
 /* Call; and remember whether it was the bucket that is missing. */
-static enum hf_status call(struct hf_scope *s, struct s3_bucket *b, const struct s3_call *what,
-                           struct s3_answer *answer)
+static enum hf_status bucket_call(struct hf_scope *s, struct s3_bucket *b,
+                                  const struct s3_call *what, struct s3_answer *answer)
 {
     enum hf_status status = hf__s3_call(s, b->s3, what, answer);
 
@@ -74,7 +74,8 @@ static bool read_element(void *user, struct hf_str path, struct hf_str text)
         page->size = hf__s3_number(text);
     } else if (str_is(path, "ListBucketResult/Contents")) {
         if (str_after(page->key, page->bucket->above, &key) && key.len)
-            page->status = hf__bucket_list_add(page->s, page->list, page->cap, key, page->size);
+            page->status =
+                hf__bulk_bucket_list_add(page->s, page->list, page->cap, key, page->size);
         page->key = (struct hf_str){NULL, 0};
         page->size = 0;
     } else if (str_is(path, "ListBucketResult/IsTruncated")) {
@@ -107,7 +108,7 @@ static enum hf_status read_page(struct hf_scope *s, struct s3_bucket *b, struct 
     if (query.failed)
         return hf__fail_nomem(s);
     list.query = hf_str_of((const char *)query.ptr, query.len);
-    TRY(call(s, b, &list, &answer));
+    TRY(bucket_call(s, b, &list, &answer));
     page->more = false;
     page->next = (struct hf_str){NULL, 0};
     status = hf__xml_walk(s, hf_str_of((const char *)answer.http.body.ptr, answer.http.body.len),
@@ -155,7 +156,7 @@ static enum hf_status s3_read(struct hf_scope *s, struct bucket *bucket, struct 
     if (!range.ptr)
         return hf__fail_nomem(s);
     TRY(whole_key(s, b, key, &get.key));
-    status = call(s, b, &get, &answer);
+    status = bucket_call(s, b, &get, &answer);
     if (status == HF_INVALID && answer.http.status == 416) { /* at its end */
         hf__scope_error_clear(s);
         *bytes = hf_bytes_of("", 0);
@@ -179,7 +180,7 @@ static enum hf_status s3_put(struct hf_scope *s, struct bucket *bucket, struct h
     struct s3_answer answer;
 
     TRY(whole_key(s, b, key, &put.key));
-    return call(s, b, &put, &answer);
+    return bucket_call(s, b, &put, &answer);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -222,8 +223,9 @@ static enum hf_status open_s3(struct hf_scope *s, struct s3_bucket *b, struct hf
     return hf__s3_open(s, &b->bucket.env, rest, NULL, &b->s3);
 }
 
-enum hf_status hf__bucket_s3_open(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
-                                  struct hf_str name, struct bucket **bucket)
+enum hf_status hf__bulk_bucket_s3_open(struct hf_scope *s, const struct hf_env *env,
+                                       struct hf_str rest, struct hf_str name,
+                                       struct bucket **bucket)
 {
     struct hf_env whole = hf__env_fill(env);
     struct s3_bucket *b = hf__env_zalloc(&whole, sizeof(*b));

@@ -32,14 +32,14 @@ struct ion {
     struct hf__buf out; /* the value that is built */
 };
 
-static bool wrong(struct ion *ion, const char *why)
+static bool ion_wrong(struct ion *ion, const char *why)
 {
     if (!ion->wrong)
         ion->wrong = why;
     return false;
 }
 
-static void spaces(struct ion *ion)
+static void ion_spaces(struct ion *ion)
 {
     while (ion->at < ion->end && (*ion->at == ' ' || *ion->at == '\t' || *ion->at == '\n' ||
                                   *ion->at == '\r' || *ion->at == '\f' || *ion->at == '\v'))
@@ -47,7 +47,7 @@ static void spaces(struct ion *ion)
 }
 
 /* Is this next? Then it is taken. */
-static bool take(struct ion *ion, const char *text)
+static bool ion_take(struct ion *ion, const char *text)
 {
     size_t len = strlen(text);
 
@@ -69,7 +69,7 @@ static bool is_digit(char c)
 }
 
 /* An identifier; empty when there is none. */
-static struct hf_str word(struct ion *ion)
+static struct hf_str ion_word(struct ion *ion)
 {
     const char *start = ion->at;
 
@@ -101,7 +101,7 @@ static void put_utf8(struct hf__buf *out, uint32_t c)
     }
 }
 
-static bool hex(struct ion *ion, int digits, uint32_t *out)
+static bool ion_hex(struct ion *ion, int digits, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < digits; i++) {
@@ -112,7 +112,7 @@ static bool hex(struct ion *ion, int digits, uint32_t *out)
                                                 : 16;
 
         if (digit == 16)
-            return wrong(ion, "invalid escape in a text");
+            return ion_wrong(ion, "invalid escape in a text");
         *out = *out << 4 | digit;
     }
     return true;
@@ -123,20 +123,20 @@ static bool escape_unicode(struct ion *ion, int digits, struct hf__buf *out)
 {
     uint32_t c, low;
 
-    if (!hex(ion, digits, &c))
+    if (!ion_hex(ion, digits, &c))
         return false;
     if (c >= 0xD800 && c < 0xDC00) {
-        if (!take(ion, "\\u") || !hex(ion, 4, &low) || low < 0xDC00 || low > 0xDFFF)
-            return wrong(ion, "half of a surrogate pair in a text");
+        if (!ion_take(ion, "\\u") || !ion_hex(ion, 4, &low) || low < 0xDC00 || low > 0xDFFF)
+            return ion_wrong(ion, "half of a surrogate pair in a text");
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     }
     if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-        return wrong(ion, "invalid character in a text");
+        return ion_wrong(ion, "invalid character in a text");
     put_utf8(out, c);
     return true;
 }
 
-static bool escape(struct ion *ion, struct hf__buf *out)
+static bool ion_escape(struct ion *ion, struct hf__buf *out)
 {
     static const char from[] = "abtnfrv0\"'?\\/";
     static const char to[] = "\a\b\t\n\f\r\v\0\"'?\\/";
@@ -147,18 +147,18 @@ static bool escape(struct ion *ion, struct hf__buf *out)
     if (found)
         hf__buf_put_byte(out, (uint8_t)to[found - from]);
     else if (c == 'x')
-        return hex(ion, 2, &byte) && (put_utf8(out, byte), true);
+        return ion_hex(ion, 2, &byte) && (put_utf8(out, byte), true);
     else if (c == 'u')
         return escape_unicode(ion, 4, out);
     else if (c == 'U')
         return escape_unicode(ion, 8, out);
     else if (c != '\n') /* a line that goes on */
-        return wrong(ion, "invalid escape in a text");
+        return ion_wrong(ion, "invalid escape in a text");
     return true;
 }
 
 /* A text between quotes, of which the first is taken; in the scope. */
-static bool text(struct ion *ion, char quote, struct hf_str *out)
+static bool ion_text(struct ion *ion, char quote, struct hf_str *out)
 {
     struct hf__buf buf = {.scope = ion->s};
     const char *start = ion->at;
@@ -171,22 +171,22 @@ static bool text(struct ion *ion, char quote, struct hf_str *out)
 
         if (c != '\\')
             hf__buf_put_byte(&buf, (uint8_t)c);
-        else if (!escape(ion, &buf))
+        else if (!ion_escape(ion, &buf))
             return false;
     }
     if (ion->at == ion->end)
-        return wrong(ion, "a text that does not end");
+        return ion_wrong(ion, "a text that does not end");
     ion->at++;
     if (buf.failed)
-        return wrong(ion, "out of memory");
+        return ion_wrong(ion, "out of memory");
     *out = hf_str_of(buf.ptr ? (const char *)buf.ptr : "", buf.len);
-    return hf__utf8_valid(*out) || wrong(ion, "a text that is not UTF-8");
+    return hf__utf8_valid(*out) || ion_wrong(ion, "a text that is not UTF-8");
 }
 
 /* ---- scalars -------------------------------------------------------------------------------- */
 
 /* A number: Ion's d is an e, a point may be last, digits may be grouped by _. */
-static bool number(struct ion *ion, struct number *out)
+static bool ion_number(struct ion *ion, struct number *out)
 {
     struct hf__buf plain = {.scope = ion->s};
     char last = '\0';
@@ -207,54 +207,54 @@ static bool number(struct ion *ion, struct number *out)
     if (last == '.')
         plain.len--;
     if (plain.failed)
-        return wrong(ion, "out of memory");
+        return ion_wrong(ion, "out of memory");
     switch (hf__number_parse(hf_str_of((const char *)plain.ptr, plain.len), out)) {
     case NUMBER_OK:
         return true;
     case NUMBER_PRECISION:
-        return wrong(ion, "a number of more than 38 significant digits");
+        return ion_wrong(ion, "a number of more than 38 significant digits");
     case NUMBER_OVERFLOW:
     case NUMBER_UNDERFLOW:
-        return wrong(ion, "a number that is too large or too small");
+        return ion_wrong(ion, "a number that is too large or too small");
     case NUMBER_SYNTAX:
         break;
     }
-    return wrong(ion, "expected a value");
+    return ion_wrong(ion, "expected a value");
 }
 
 /* The bytes of a blob, whose {{ is taken. */
-static bool blob(struct ion *ion, struct hf_str *out)
+static bool ion_blob(struct ion *ion, struct hf_str *out)
 {
     struct hf__buf plain = {.scope = ion->s};
     uint8_t *bytes;
     size_t len = 0;
 
-    for (spaces(ion); ion->at < ion->end && *ion->at != '}'; spaces(ion))
+    for (ion_spaces(ion); ion->at < ion->end && *ion->at != '}'; ion_spaces(ion))
         hf__buf_put_byte(&plain, (uint8_t)*ion->at++);
-    if (!take(ion, "}}"))
-        return wrong(ion, "a blob that does not end");
+    if (!ion_take(ion, "}}"))
+        return ion_wrong(ion, "a blob that does not end");
     bytes = hf_scope_alloc(ion->s, hf__base64_decoded_max(plain.len) + 1);
     if (plain.failed || !bytes)
-        return wrong(ion, "out of memory");
+        return ion_wrong(ion, "out of memory");
     if (plain.len &&
         hf__base64_decode(hf_str_of((const char *)plain.ptr, plain.len), bytes, &len) != BASE64_OK)
-        return wrong(ion, "a blob that is not base64");
+        return ion_wrong(ion, "a blob that is not base64");
     *out = hf_str_of((const char *)bytes, len);
     return true;
 }
 
 /* ---- containers ----------------------------------------------------------------------------- */
 
-static bool value(struct ion *ion, int depth);
+static bool ion_value(struct ion *ion, int depth);
 
 /* What is between two elements: a comma, or the end. */
 static bool next_element(struct ion *ion, char close, bool *more)
 {
-    spaces(ion);
+    ion_spaces(ion);
     *more = true;
     if (ion->at < ion->end && *ion->at == ',') {
         ion->at++;
-        spaces(ion);
+        ion_spaces(ion);
         if (ion->at < ion->end && *ion->at == close) { /* a comma may be last */
             ion->at++;
             *more = false;
@@ -262,7 +262,7 @@ static bool next_element(struct ion *ion, char close, bool *more)
         return true;
     }
     if (ion->at == ion->end || *ion->at != close)
-        return wrong(ion, "expected a comma or a closing bracket");
+        return ion_wrong(ion, "expected a comma or a closing bracket");
     ion->at++;
     *more = false;
     return true;
@@ -270,48 +270,48 @@ static bool next_element(struct ion *ion, char close, bool *more)
 
 static bool is_empty(struct ion *ion, char close)
 {
-    spaces(ion);
+    ion_spaces(ion);
     if (ion->at == ion->end || *ion->at != close)
         return false;
     ion->at++;
     return true;
 }
 
-static bool list(struct ion *ion, int depth)
+static bool ion_list(struct ion *ion, int depth)
 {
     size_t open = hf__build_open(&ion->out, HF_TYPE_L);
     bool more = !is_empty(ion, ']');
 
     while (more)
-        if (!value(ion, depth + 1) || !next_element(ion, ']', &more))
+        if (!ion_value(ion, depth + 1) || !next_element(ion, ']', &more))
             return false;
     (void)hf__build_close(&ion->out, open);
     return true;
 }
 
-static bool name(struct ion *ion, struct hf_str *out)
+static bool ion_name(struct ion *ion, struct hf_str *out)
 {
-    spaces(ion);
-    if (take(ion, "\"")) {
-        if (!text(ion, '"', out))
+    ion_spaces(ion);
+    if (ion_take(ion, "\"")) {
+        if (!ion_text(ion, '"', out))
             return false;
-    } else if (take(ion, "'")) {
-        if (!text(ion, '\'', out))
+    } else if (ion_take(ion, "'")) {
+        if (!ion_text(ion, '\'', out))
             return false;
     } else {
-        *out = word(ion);
+        *out = ion_word(ion);
         if (!out->len)
-            return wrong(ion, "expected a name");
+            return ion_wrong(ion, "expected a name");
     }
-    spaces(ion);
-    if (!take(ion, ":") || (ion->at < ion->end && *ion->at == ':'))
-        return wrong(ion, "expected a colon behind a name");
+    ion_spaces(ion);
+    if (!ion_take(ion, ":") || (ion->at < ion->end && *ion->at == ':'))
+        return ion_wrong(ion, "expected a colon behind a name");
     if (out->len == 0 || out->len > ATTR_NAME_MAX)
-        return wrong(ion, "a name that is empty or too long");
+        return ion_wrong(ion, "a name that is empty or too long");
     return true;
 }
 
-static bool structure(struct ion *ion, int depth)
+static bool ion_structure(struct ion *ion, int depth)
 {
     size_t open = hf__build_open(&ion->out, HF_TYPE_M);
     bool more = !is_empty(ion, '}');
@@ -319,33 +319,33 @@ static bool structure(struct ion *ion, int depth)
     while (more) {
         struct hf_str member;
 
-        if (!name(ion, &member))
+        if (!ion_name(ion, &member))
             return false;
         hf__build_name(&ion->out, member);
-        if (!value(ion, depth + 1) || !next_element(ion, '}', &more))
+        if (!ion_value(ion, depth + 1) || !next_element(ion, '}', &more))
             return false;
     }
     (void)hf__build_close(&ion->out, open);
     return true;
 }
 
-static bool element(struct ion *ion, enum hf_type set)
+static bool ion_element(struct ion *ion, enum hf_type set)
 {
     struct hf_str bytes;
     struct number n;
 
-    spaces(ion);
+    ion_spaces(ion);
     if (set == HF_TYPE_NS) {
-        if (!number(ion, &n))
+        if (!ion_number(ion, &n))
             return false;
         hf__build_element(&ion->out, set, hf_bytes_of(n.bytes, n.len));
         return true;
     }
-    if (set == HF_TYPE_SS && !take(ion, "\""))
-        return wrong(ion, "expected a string in a set of strings");
-    if (set == HF_TYPE_BS && !take(ion, "{{"))
-        return wrong(ion, "expected a blob in a set of blobs");
-    if (set == HF_TYPE_SS ? !text(ion, '"', &bytes) : !blob(ion, &bytes))
+    if (set == HF_TYPE_SS && !ion_take(ion, "\""))
+        return ion_wrong(ion, "expected a string in a set of strings");
+    if (set == HF_TYPE_BS && !ion_take(ion, "{{"))
+        return ion_wrong(ion, "expected a blob in a set of blobs");
+    if (set == HF_TYPE_SS ? !ion_text(ion, '"', &bytes) : !ion_blob(ion, &bytes))
         return false;
     hf__build_element(&ion->out, set, hf_bytes_of(bytes.ptr, bytes.len));
     return true;
@@ -356,24 +356,24 @@ static bool set_of(struct ion *ion, enum hf_type type)
     size_t open = hf__build_open(&ion->out, type);
     bool more;
 
-    spaces(ion);
-    if (!take(ion, "["))
-        return wrong(ion, "expected a list behind the annotation of a set");
+    ion_spaces(ion);
+    if (!ion_take(ion, "["))
+        return ion_wrong(ion, "expected a list behind the annotation of a set");
     more = !is_empty(ion, ']');
     while (more)
-        if (!element(ion, type) || !next_element(ion, ']', &more))
+        if (!ion_element(ion, type) || !next_element(ion, ']', &more))
             return false;
     if (ion->out.failed)
-        return wrong(ion, "out of memory");
+        return ion_wrong(ion, "out of memory");
     switch (hf__build_close(&ion->out, open)) {
     case BUILD_OK:
         return true;
     case BUILD_EMPTY_SET:
-        return wrong(ion, "an empty set");
+        return ion_wrong(ion, "an empty set");
     case BUILD_DUPLICATE:
         break;
     }
-    return wrong(ion, "a set with an element that comes twice");
+    return ion_wrong(ion, "a set with an element that comes twice");
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -381,101 +381,103 @@ static bool set_of(struct ion *ion, enum hf_type type)
 /* A value that begins with a letter. */
 static bool named_value(struct ion *ion)
 {
-    struct hf_str found = word(ion);
+    struct hf_str found = ion_word(ion);
 
     if (str_is(found, "true") || str_is(found, "false")) {
         hf__build_bool(&ion->out, str_is(found, "true"));
         return true;
     }
     if (str_is(found, "null")) {
-        if (take(ion, ".") && !word(ion).len) /* null.string and so on */
-            return wrong(ion, "expected a type behind null.");
+        if (ion_take(ion, ".") && !ion_word(ion).len) /* null.string and so on */
+            return ion_wrong(ion, "expected a type behind null.");
         hf__build_null(&ion->out);
         return true;
     }
-    spaces(ion);
-    if (take(ion, "::")) {
+    ion_spaces(ion);
+    if (ion_take(ion, "::")) {
         if (str_is(found, "$dynamodb_SS"))
             return set_of(ion, HF_TYPE_SS);
         if (str_is(found, "$dynamodb_NS"))
             return set_of(ion, HF_TYPE_NS);
         if (str_is(found, "$dynamodb_BS"))
             return set_of(ion, HF_TYPE_BS);
-        return wrong(ion, "an annotation that is not $dynamodb_SS, $dynamodb_NS or $dynamodb_BS");
+        return ion_wrong(ion,
+                         "an annotation that is not $dynamodb_SS, $dynamodb_NS or $dynamodb_BS");
     }
-    return wrong(ion, "a symbol, which is no value of DynamoDB");
+    return ion_wrong(ion, "a symbol, which is no value of DynamoDB");
 }
 
 /* `depth` levels are around it; an attribute's own is the first. */
-static bool value(struct ion *ion, int depth)
+static bool ion_value(struct ion *ion, int depth)
 {
     struct hf_str bytes;
     struct number n;
     char c;
 
     if (depth > VALUE_DEPTH_MAX) /* (1) */
-        return wrong(ion, "nesting levels exceed the limit of 32");
-    spaces(ion);
+        return ion_wrong(ion, "nesting levels exceed the limit of 32");
+    ion_spaces(ion);
     if (ion->at == ion->end)
-        return wrong(ion, "expected a value");
+        return ion_wrong(ion, "expected a value");
     c = *ion->at;
-    if (take(ion, "{{")) {
-        if (!blob(ion, &bytes))
+    if (ion_take(ion, "{{")) {
+        if (!ion_blob(ion, &bytes))
             return false;
         hf__build_str(&ion->out, HF_TYPE_B, bytes);
         return true;
     }
-    if (take(ion, "{"))
-        return structure(ion, depth);
-    if (take(ion, "["))
-        return list(ion, depth);
-    if (take(ion, "\"")) {
-        if (!text(ion, '"', &bytes))
+    if (ion_take(ion, "{"))
+        return ion_structure(ion, depth);
+    if (ion_take(ion, "["))
+        return ion_list(ion, depth);
+    if (ion_take(ion, "\"")) {
+        if (!ion_text(ion, '"', &bytes))
             return false;
         hf__build_str(&ion->out, HF_TYPE_S, bytes);
         return true;
     }
     if (is_digit(c) || c == '-') {
-        if (!number(ion, &n))
+        if (!ion_number(ion, &n))
             return false;
         hf__build_number(&ion->out, n.bytes, n.len);
         return true;
     }
-    return is_word(c) ? named_value(ion) : wrong(ion, "expected a value");
+    return is_word(c) ? named_value(ion) : ion_wrong(ion, "expected a value");
 }
 
 /* What may stand before an item: the version, and the bracket or comma of a list of items. */
-static void preamble(struct ion *ion)
+static void ion_preamble(struct ion *ion)
 {
     do
-        spaces(ion);
-    while (take(ion, "$ion_1_0") || take(ion, "[") || take(ion, "]") || take(ion, ","));
+        ion_spaces(ion);
+    while (ion_take(ion, "$ion_1_0") || ion_take(ion, "[") || ion_take(ion, "]") ||
+           ion_take(ion, ","));
 }
 
 /* {Item:{...}}; other members do no harm. */
-static bool envelope(struct ion *ion, struct hf_item *item)
+static bool ion_envelope(struct ion *ion, struct hf_item *item)
 {
     bool found = false, more;
 
-    preamble(ion);
-    if (!take(ion, "{") || (ion->at < ion->end && *ion->at == '{'))
-        return wrong(ion, "expected a struct with a member Item");
+    ion_preamble(ion);
+    if (!ion_take(ion, "{") || (ion->at < ion->end && *ion->at == '{'))
+        return ion_wrong(ion, "expected a struct with a member Item");
     more = !is_empty(ion, '}');
     while (more) {
         struct hf_str member;
         size_t from = ion->out.len;
         bool is_item;
 
-        if (!name(ion, &member))
+        if (!ion_name(ion, &member))
             return false;
-        spaces(ion);
+        ion_spaces(ion);
         is_item = str_is(member, "Item");
         if (is_item && (ion->at == ion->end || *ion->at != '{'))
-            return wrong(ion, "expected a struct behind Item");
-        if (!value(ion, 0))
+            return ion_wrong(ion, "expected a struct behind Item");
+        if (!ion_value(ion, 0))
             return false;
         if (ion->out.failed)
-            return wrong(ion, "out of memory");
+            return ion_wrong(ion, "out of memory");
         if (is_item && !found) {
             *item = hf__build_item_from(&ion->out, from);
             found = true;
@@ -486,14 +488,14 @@ static bool envelope(struct ion *ion, struct hf_item *item)
         if (!next_element(ion, '}', &more))
             return false;
     }
-    spaces(ion);
+    ion_spaces(ion);
     if (ion->at < ion->end)
-        return wrong(ion, "unexpected text behind the item");
-    return found || wrong(ion, "expected a struct with a member Item");
+        return ion_wrong(ion, "unexpected text behind the item");
+    return found || ion_wrong(ion, "expected a struct with a member Item");
 }
 
-bool hf__record_ion_read(struct hf_scope *s, struct hf_str record, struct hf_item *item,
-                         struct hf_str *error)
+bool hf__bulk_record_ion_read(struct hf_scope *s, struct hf_str record, struct hf_item *item,
+                              struct hf_str *error)
 {
     struct ion ion = {.s = s,
                       .at = record.ptr,
@@ -502,7 +504,7 @@ bool hf__record_ion_read(struct hf_scope *s, struct hf_str record, struct hf_ite
 
     *error = (struct hf_str){NULL, 0};
     *item = (struct hf_item){NULL, 0};
-    if (envelope(&ion, item) && hf_item_check(s, *item) == HF_OK)
+    if (ion_envelope(&ion, item) && hf_item_check(s, *item) == HF_OK)
         return true;
     *error = hf_str_from(ion.wrong ? ion.wrong : hf_scope_error_text(s));
     return false;
@@ -672,7 +674,7 @@ static void put_value(struct hf__buf *out, struct hf_value v)
     }
 }
 
-void hf__record_ion_write(struct hf__buf *out, struct hf_scope *s, struct hf_item item)
+void hf__bulk_record_ion_write(struct hf__buf *out, struct hf_scope *s, struct hf_item item)
 {
     (void)s;
     hf__buf_put_str(out, HF_STR("$ion_1_0 {Item:"));

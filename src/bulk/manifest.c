@@ -7,7 +7,7 @@
 
 enum { DATA_NAME_LEN = 26, TIME_ROOM = 40 };
 
-void hf__md5_of(struct hf_bytes bytes, uint8_t digest[MD5_LEN])
+void hf__bulk_md5_of(struct hf_bytes bytes, uint8_t digest[MD5_LEN])
 {
     struct md5 md5;
 
@@ -50,7 +50,7 @@ static void put_time(struct hf__buf *out, int64_t us)
 }
 
 /* Of an upload in one part, S3's etag is the MD5 in hexadecimal. */
-void hf__manifest_file(struct hf__buf *out, const struct manifest_file *file)
+void hf__bulk_manifest_file(struct hf__buf *out, const struct manifest_file *file)
 {
     char base64[MD5_BASE64_LEN + 1];
 
@@ -64,7 +64,7 @@ void hf__manifest_file(struct hf__buf *out, const struct manifest_file *file)
     hf__buf_put_str(out, HF_STR("}\n"));
 }
 
-void hf__manifest_summary(struct hf__buf *out, const struct manifest_summary *m)
+void hf__bulk_manifest_summary(struct hf__buf *out, const struct manifest_summary *m)
 {
     hf__buf_put_str(out, HF_STR("{\"version\":\"2020-06-30\",\"exportArn\":"));
     put_string(out, m->export_arn);
@@ -92,7 +92,7 @@ void hf__manifest_summary(struct hf__buf *out, const struct manifest_summary *m)
                    (unsigned long long)m->bytes, (unsigned long long)m->items, m->format);
 }
 
-struct hf_str hf__manifest_data_name(struct hf_scope *s, const struct hf_env *env)
+struct hf_str hf__bulk_manifest_data_name(struct hf_scope *s, const struct hf_env *env)
 {
     static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
     uint8_t random[DATA_NAME_LEN];

@@ -35,15 +35,15 @@ struct manifest_summary {
     const char *format;
 };
 
-void hf__md5_of(struct hf_bytes bytes, uint8_t digest[MD5_LEN]);
+void hf__bulk_md5_of(struct hf_bytes bytes, uint8_t digest[MD5_LEN]);
 
 /* Append the line of a file to manifest-files.json. */
-void hf__manifest_file(struct hf__buf *out, const struct manifest_file *file);
+void hf__bulk_manifest_file(struct hf__buf *out, const struct manifest_file *file);
 
 /* manifest-summary.json */
-void hf__manifest_summary(struct hf__buf *out, const struct manifest_summary *summary);
+void hf__bulk_manifest_summary(struct hf__buf *out, const struct manifest_summary *summary);
 
 /* A random name for a file of data, without an end. In the scope; absent without memory. */
-struct hf_str hf__manifest_data_name(struct hf_scope *s, const struct hf_env *env);
+struct hf_str hf__bulk_manifest_data_name(struct hf_scope *s, const struct hf_env *env);
 
 #endif

@@ -24,12 +24,14 @@ struct bucket {
 };
 
 /* Add an object to a list in the scope. */
-enum hf_status hf__bucket_list_add(struct hf_scope *s, struct bucket_list *list, size_t *cap,
-                                   struct hf_str key, uint64_t size);
+enum hf_status hf__bulk_bucket_list_add(struct hf_scope *s, struct bucket_list *list, size_t *cap,
+                                        struct hf_str key, uint64_t size);
 
-enum hf_status hf__bucket_dir_open(struct hf_scope *s, const struct hf_env *env, struct hf_str path,
-                                   struct hf_str name, struct bucket **bucket);
-enum hf_status hf__bucket_s3_open(struct hf_scope *s, const struct hf_env *env, struct hf_str rest,
-                                  struct hf_str name, struct bucket **bucket);
+enum hf_status hf__bulk_bucket_dir_open(struct hf_scope *s, const struct hf_env *env,
+                                        struct hf_str path, struct hf_str name,
+                                        struct bucket **bucket);
+enum hf_status hf__bulk_bucket_s3_open(struct hf_scope *s, const struct hf_env *env,
+                                       struct hf_str rest, struct hf_str name,
+                                       struct bucket **bucket);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { CELLS_FIRST = 16 };
 
-static bool say(struct hf_str *error, const char *text)
+static bool error_say(struct hf_str *error, const char *text)
 {
     *error = hf_str_from(text);
     return false;
@@ -26,27 +26,27 @@ static bool envelope_open(struct hf_str record, struct hf_str *inner, struct hf_
 
     *inner = (struct hf_str){NULL, 0};
     if (hf__json_kind(&json) != JSON_OBJECT)
-        return say(error, "expected an object with a member Item");
+        return error_say(error, "expected an object with a member Item");
     for (bool more = hf__json_enter(&json, '}'); more; more = hf__json_more(&json, '}')) {
         struct json_string name;
         const char *start;
 
         if (!hf__json_name(&json, &name))
-            return say(error, json.wrong);
+            return error_say(error, json.wrong);
         hf__json_spaces(&json);
         start = json.at;
         if (!hf__json_skip(&json, JSON_LEVELS_MAX))
-            return say(error, json.wrong);
+            return error_say(error, json.wrong);
         if (hf_str_equal(name.raw, HF_STR("Item")))
             *inner = hf_str_of(start, (size_t)(json.at - start));
     }
     if (!hf__json_sound(&json) || !hf__json_ended(&json))
-        return say(error, json.wrong ? json.wrong : "unexpected text after the object");
-    return inner->ptr || say(error, "expected an object with a member Item");
+        return error_say(error, json.wrong ? json.wrong : "unexpected text after the object");
+    return inner->ptr || error_say(error, "expected an object with a member Item");
 }
 
-bool hf__record_json_read(struct hf_scope *s, struct hf_str record, struct hf_item *item,
-                          struct hf_str *error)
+bool hf__bulk_record_json_read(struct hf_scope *s, struct hf_str record, struct hf_item *item,
+                               struct hf_str *error)
 {
     struct hf_str inner;
 
@@ -55,10 +55,10 @@ bool hf__record_json_read(struct hf_scope *s, struct hf_str record, struct hf_it
         return false;
     if (hf_item_from_json(s, inner, item) == HF_OK && hf_item_check(s, *item) == HF_OK)
         return true;
-    return say(error, hf_scope_error_text(s));
+    return error_say(error, hf_scope_error_text(s));
 }
 
-void hf__record_json_write(struct hf__buf *out, struct hf_scope *s, struct hf_item item)
+void hf__bulk_record_json_write(struct hf__buf *out, struct hf_scope *s, struct hf_item item)
 {
     struct hf_str text = hf_item_to_json(s, item);
 
@@ -82,14 +82,14 @@ static bool cell_read(struct hf_scope *s, struct hf_str record, char delimiter, 
         while (i < record.len && record.ptr[i] != delimiter && record.ptr[i] != '"')
             i++;
         if (i < record.len && record.ptr[i] == '"')
-            return say(error, "a quote in a cell that does not begin with one");
+            return error_say(error, "a quote in a cell that does not begin with one");
         *cell = hf_str_of(record.ptr + *at, i - *at);
         *at = i;
         return true;
     }
     for (i++;; i++) {
         if (i == record.len)
-            return say(error, "a quote that is not closed");
+            return error_say(error, "a quote that is not closed");
         if (record.ptr[i] == '"') {
             if (i + 1 == record.len || record.ptr[i + 1] != '"')
                 break;
@@ -98,15 +98,15 @@ static bool cell_read(struct hf_scope *s, struct hf_str record, char delimiter, 
         hf__buf_put_byte(&text, (uint8_t)record.ptr[i]);
     }
     if (text.failed)
-        return say(error, "out of memory");
+        return error_say(error, "out of memory");
     *cell = hf_str_of(text.ptr ? (const char *)text.ptr : "", text.len);
     *at = i + 1;
     return *at == record.len || record.ptr[*at] == delimiter ||
-           say(error, "text behind the quote that ends a cell");
+           error_say(error, "text behind the quote that ends a cell");
 }
 
-bool hf__record_csv_cells(struct hf_scope *s, struct hf_str record, char delimiter,
-                          struct hf_str **cells, size_t *len, struct hf_str *error)
+bool hf__bulk_record_csv_cells(struct hf_scope *s, struct hf_str record, char delimiter,
+                               struct hf_str **cells, size_t *len, struct hf_str *error)
 {
     size_t cap = CELLS_FIRST, at = 0;
 
@@ -114,15 +114,15 @@ bool hf__record_csv_cells(struct hf_scope *s, struct hf_str record, char delimit
     *len = 0;
     *cells = hf_scope_alloc(s, cap * sizeof(**cells));
     if (!*cells)
-        return say(error, "out of memory");
+        return error_say(error, "out of memory");
     if (!hf__utf8_valid(record))
-        return say(error, "it is not UTF-8");
+        return error_say(error, "it is not UTF-8");
     for (;;) {
         if (*len == cap) {
             struct hf_str *more = hf_scope_alloc(s, cap * 2 * sizeof(*more));
 
             if (!more)
-                return say(error, "out of memory");
+                return error_say(error, "out of memory");
             memcpy(more, *cells, cap * sizeof(*more));
             *cells = more;
             cap *= 2;
@@ -158,29 +158,30 @@ static bool cell_attr(struct hf_scope *s, struct hf_str name, struct hf_str cell
         return true;
     json = hf_scope_format(s, "{\"b\":{\"B\":\"%.*s\"}}", HF_FMT(cell));
     if (!json.ptr)
-        return say(error, "out of memory");
+        return error_say(error, "out of memory");
     if (memchr(cell.ptr, '"', cell.len) || memchr(cell.ptr, '\\', cell.len) ||
         hf_item_from_json(s, json, &item) != HF_OK)
-        return say(error, "a key of type B has to be base64");
+        return error_say(error, "a key of type B has to be base64");
     *attr = hf_attr_of_value(name, hf_item_get(item, HF_STR("b")));
     return true;
 }
 
-bool hf__record_csv_item(struct hf_scope *s, const struct hf_str *names, size_t names_len,
-                         const struct hf_str *cells, size_t cells_len,
-                         const struct hf_attribute_definition *types, size_t types_len,
-                         struct hf_item *item, struct hf_str *error)
+bool hf__bulk_record_csv_item(struct hf_scope *s, const struct hf_str *names, size_t names_len,
+                              const struct hf_str *cells, size_t cells_len,
+                              const struct hf_attribute_definition *types, size_t types_len,
+                              struct hf_item *item, struct hf_str *error)
 {
     struct hf_attr *attrs = hf_scope_alloc(s, (names_len + 1) * sizeof(*attrs));
     size_t len = 0;
 
     *error = (struct hf_str){NULL, 0};
     if (!attrs)
-        return say(error, "out of memory");
+        return error_say(error, "out of memory");
     if (cells_len != names_len) {
         *error =
             hf_scope_format(s, "it has %zu cells, and there are %zu columns", cells_len, names_len);
-        return error->ptr ? false : say(error, "it has not as many cells as there are columns");
+        return error->ptr ? false
+                          : error_say(error, "it has not as many cells as there are columns");
     }
     for (size_t i = 0; i < names_len; i++)
         if (cells[i].len && !cell_attr(s, names[i], cells[i], type_of(names[i], types, types_len),
@@ -189,5 +190,5 @@ bool hf__record_csv_item(struct hf_scope *s, const struct hf_str *names, size_t 
     *item = hf_item_make(s, attrs, len);
     if (hf_item_check(s, *item) == HF_OK)
         return true;
-    return say(error, hf_scope_error_text(s));
+    return error_say(error, hf_scope_error_text(s));
 }

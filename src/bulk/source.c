@@ -26,8 +26,8 @@ struct source {
     struct hf_scope *pieces; /* has the piece that is being read */
     struct hf_scope *memory;
     struct hf_str key;
-    enum source_form form;
-    enum source_packing packing;
+    enum bulk_form form;
+    enum bulk_packing packing;
     uint64_t read; /* bytes of the object */
     bool read_all;
     bool ended;
@@ -45,9 +45,9 @@ struct source {
     int depth;
 };
 
-enum hf_status hf__source_open(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                               enum source_form form, enum source_packing packing,
-                               struct source **source)
+enum hf_status hf__bulk_source_open(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                    enum bulk_form form, enum bulk_packing packing,
+                                    struct source **source)
 {
     struct hf_env env = hf__env_fill(hf__scope_env(s));
     struct source *made = hf__env_zalloc(&env, sizeof(*made));
@@ -65,14 +65,14 @@ enum hf_status hf__source_open(struct hf_scope *s, struct bucket *bucket, struct
     if (made->memory)
         made->key = hf_scope_copy(made->memory, key);
     if (!made->pieces || !made->key.ptr) {
-        hf__source_close(made);
+        hf__bulk_source_close(made);
         return hf__fail_nomem(s);
     }
     *source = made;
     return HF_OK;
 }
 
-void hf__source_close(struct source *source)
+void hf__bulk_source_close(struct source *source)
 {
     struct hf_env env;
 
@@ -87,7 +87,7 @@ void hf__source_close(struct source *source)
     hf__env_free(&env, source, sizeof(*source));
 }
 
-uint64_t hf__source_bytes(const struct source *source)
+uint64_t hf__bulk_source_bytes(const struct source *source)
 {
     return source->given + source->from;
 }
@@ -95,7 +95,7 @@ uint64_t hf__source_bytes(const struct source *source)
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
 /* (3) */
-static enum hf_status corrupt(struct hf_scope *s, struct source *source, const char *why)
+static enum hf_status source_corrupt(struct hf_scope *s, struct source *source, const char *why)
 {
     source->ended = true;
     source->from = source->text.len;
@@ -109,8 +109,8 @@ static enum hf_status piece_read(struct hf_scope *s, struct source *source)
     assert(source->piece.len == 0 && !source->read_all);
     hf_scope_reset(source->pieces);
     hf__scope_follow(source->pieces, s);
-    status = hf__bucket_read(source->pieces, source->bucket, source->key, source->read, BUCKET_READ,
-                             &source->piece);
+    status = hf__bulk_bucket_read(source->pieces, source->bucket, source->key, source->read,
+                                  BUCKET_READ, &source->piece);
     if (status != HF_OK)
         return hf_scope_fail_from(s, status, source->pieces);
     source->read += source->piece.len;
@@ -118,8 +118,8 @@ static enum hf_status piece_read(struct hf_scope *s, struct source *source)
     return HF_OK;
 }
 
-static enum hf_status unpack(struct hf_scope *s, struct source *source, uint8_t *room, size_t max,
-                             size_t *got)
+static enum hf_status source_unpack(struct hf_scope *s, struct source *source, uint8_t *room,
+                                    size_t max, size_t *got)
 {
     int result;
 
@@ -127,7 +127,7 @@ static enum hf_status unpack(struct hf_scope *s, struct source *source, uint8_t 
         return hf__fail_nomem(s);
     source->z_open = true;
     if (!source->inside && inflateReset(&source->z) != Z_OK)
-        return corrupt(s, source, "the gzip data is damaged");
+        return source_corrupt(s, source, "the gzip data is damaged");
     source->inside = true;
     source->z.next_in = source->piece.ptr;
     source->z.avail_in = (unsigned)source->piece.len;
@@ -142,7 +142,7 @@ static enum hf_status unpack(struct hf_scope *s, struct source *source, uint8_t 
     else if (result == Z_MEM_ERROR)
         return hf__fail_nomem(s);
     else if (result != Z_OK && result != Z_BUF_ERROR)
-        return corrupt(s, source, "the gzip data is damaged");
+        return source_corrupt(s, source, "the gzip data is damaged");
     return HF_OK;
 }
 
@@ -168,7 +168,7 @@ static enum hf_status text_grow(struct hf_scope *s, struct source *source, bool 
                 TRY(piece_read(s, source));
             if (!source->piece.len) {
                 if (source->inside)
-                    return corrupt(s, source, "the gzip data ends too early");
+                    return source_corrupt(s, source, "the gzip data ends too early");
                 source->ended = true;
                 return HF_OK;
             }
@@ -182,7 +182,7 @@ static enum hf_status text_grow(struct hf_scope *s, struct source *source, bool 
         room = hf__buf_reserve(&source->text, UNPACK_BYTES);
         if (!room)
             break;
-        TRY(unpack(s, source, room, UNPACK_BYTES, &got));
+        TRY(source_unpack(s, source, room, UNPACK_BYTES, &got));
         source->text.len += got;
     }
     if (source->text.failed)
@@ -261,12 +261,13 @@ static bool record_ends(struct source *source)
 }
 
 /* Nothing but spaces; and of Ion, but what stands between items. */
-static bool is_blank(struct hf_str text, enum source_form form)
+static bool is_blank(struct hf_str text, enum bulk_form form)
 {
-    const char *blank = form == SOURCE_ION ? " \t\r\n[]," : " \t\r\n";
+    static const char blanks[] = {' ', '\t', '\r', '\n', '[', ']', ','};
+    size_t len = form == SOURCE_ION ? sizeof(blanks) : 4;
 
     for (size_t i = 0; i < text.len; i++)
-        if (!text.ptr[i] || !strchr(blank, text.ptr[i]))
+        if (!memchr(blanks, text.ptr[i], len))
             return false;
     return true;
 }
@@ -288,8 +289,8 @@ static bool record_take(struct source *source, struct hf_str *record)
     return !is_blank(text, source->form);
 }
 
-enum hf_status hf__source_next(struct hf_scope *s, struct source *source, struct hf_str *record,
-                               bool *found)
+enum hf_status hf__bulk_source_next(struct hf_scope *s, struct source *source,
+                                    struct hf_str *record, bool *found)
 {
     bool more = true;
 
@@ -304,7 +305,7 @@ enum hf_status hf__source_next(struct hf_scope *s, struct source *source, struct
             continue;
         }
         if (source->text.len - source->from > SOURCE_RECORD_MAX)
-            return corrupt(s, source, "a record is longer than 16 MB");
+            return source_corrupt(s, source, "a record is longer than 16 MB");
         TRY(text_grow(s, source, &more));
         if (more)
             continue;

@@ -6,17 +6,17 @@
 
 #include "bulk/bucket.h"
 
-enum source_form { SOURCE_LINES, SOURCE_CSV, SOURCE_ION };
-enum source_packing { SOURCE_PLAIN, SOURCE_GZIP };
+enum bulk_form { SOURCE_LINES, SOURCE_CSV, SOURCE_ION };
+enum bulk_packing { SOURCE_PLAIN, SOURCE_GZIP };
 
 enum { SOURCE_RECORD_MAX = 16 * 1024 * 1024 }; /* bytes: as much as a request may have */
 
 struct source;
 
-enum hf_status hf__source_open(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
-                               enum source_form form, enum source_packing packing,
-                               struct source **source);
-void hf__source_close(struct source *source);
+enum hf_status hf__bulk_source_open(struct hf_scope *s, struct bucket *bucket, struct hf_str key,
+                                    enum bulk_form form, enum bulk_packing packing,
+                                    struct source **source);
+void hf__bulk_source_close(struct source *source);
 
 /*
  * The next record, without the end of its line; valid until the next call. *found is false at the end.
@@ -24,10 +24,10 @@ void hf__source_close(struct source *source);
  * is not compressed as it should be, or has a record that is too long. HF_NOT_FOUND, HF_IO, ...: the
  * object cannot be read.
  */
-enum hf_status hf__source_next(struct hf_scope *s, struct source *source, struct hf_str *record,
-                               bool *found);
+enum hf_status hf__bulk_source_next(struct hf_scope *s, struct source *source,
+                                    struct hf_str *record, bool *found);
 
 /* Bytes of the object, decompressed, up to the end of the last record; all of it at the end. */
-uint64_t hf__source_bytes(const struct source *source);
+uint64_t hf__bulk_source_bytes(const struct source *source);
 
 #endif

@@ -226,7 +226,7 @@ static enum hf_status apply_options(struct hf_scope *s, struct engine *e,
     TRY(arn_part(s, e, "region", o->region, HF_STR("us-east-1"), &e->region));
     TRY(arn_part(s, e, "account", o->account, HF_STR("123456789012"), &e->account));
     if (o->buckets.ptr) {
-        TRY(hf__bucket_check(s, o->buckets));
+        TRY(hf__bulk_bucket_check(s, o->buckets));
         e->transfers.buckets = hf_scope_copy(e->memory, o->buckets);
         if (!e->transfers.buckets.ptr)
             return hf__fail_nomem(s);

@@ -432,7 +432,9 @@ static bool is_account(struct hf_str text)
 
 static bool is_delimiter(struct hf_str text)
 {
-    return text.len == 1 && text.ptr[0] && strchr(",;:|\t ", text.ptr[0]);
+    static const char delimiters[] = {',', ';', ':', '|', '\t', ' '};
+
+    return text.len == 1 && memchr(delimiters, text.ptr[0], sizeof(delimiters));
 }
 
 static bool is_hex16(struct hf_str text)

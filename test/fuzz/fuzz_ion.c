@@ -25,15 +25,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool csv_read(struct hf_scope *s, struct hf_str record, struct hf_item *item,
                      struct hf_str *error)
 {
-    static const struct hf_attribute_definition types[] = {{HF_STR("n"), HF_SCALAR_N},
-                                                           {HF_STR("b"), HF_SCALAR_B}};
+    const struct hf_attribute_definition types[] = {{HF_STR("n"), HF_SCALAR_N},
+                                                    {HF_STR("b"), HF_SCALAR_B}};
     const struct hf_str names[] = {HF_STR("n"), HF_STR("b"), HF_STR("s")};
     struct hf_str *cells;
     size_t len;
 
-    return hf__record_csv_cells(s, record, ',', &cells, &len, error) &&
-           hf__record_csv_item(s, names, ARRAY_LEN(names), cells, len, types, ARRAY_LEN(types),
-                               item, error);
+    return hf__bulk_record_csv_cells(s, record, ',', &cells, &len, error) &&
+           hf__bulk_record_csv_item(s, names, ARRAY_LEN(names), cells, len, types, ARRAY_LEN(types),
+                                    item, error);
 }
 
 static void written_is_read(struct hf_scope *s, struct hf_item item)
@@ -42,13 +42,13 @@ static void written_is_read(struct hf_scope *s, struct hf_item item)
     struct hf_item again;
     struct hf_str error;
 
-    hf__record_ion_write(&ion, s, item);
+    hf__bulk_record_ion_write(&ion, s, item);
     MUST(!ion.failed);
-    MUST(hf__record_ion_read(s, hf_str_of((const char *)ion.ptr, ion.len), &again, &error));
+    MUST(hf__bulk_record_ion_read(s, hf_str_of((const char *)ion.ptr, ion.len), &again, &error));
     MUST(hf_item_equal(item, again));
-    hf__record_json_write(&json, s, item);
+    hf__bulk_record_json_write(&json, s, item);
     MUST(!json.failed);
-    MUST(hf__record_json_read(s, hf_str_of((const char *)json.ptr, json.len), &again, &error));
+    MUST(hf__bulk_record_json_read(s, hf_str_of((const char *)json.ptr, json.len), &again, &error));
     MUST(hf_item_equal(item, again));
 }
 
@@ -65,9 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     record = hf_scope_copy(s, hf_str_of((const char *)data + 1, size - 1));
-    read = data[0] == 'j'   ? hf__record_json_read(s, record, &item, &error)
+    read = data[0] == 'j'   ? hf__bulk_record_json_read(s, record, &item, &error)
            : data[0] == 'c' ? csv_read(s, record, &item, &error)
-                            : hf__record_ion_read(s, record, &item, &error);
+                            : hf__bulk_record_ion_read(s, record, &item, &error);
     if (!read)
         MUST(error.len > 0);
     else

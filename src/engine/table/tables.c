@@ -193,12 +193,13 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
         (*table)->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
     status = hf__table_describe(s, e, *table, out);
     if (status == HF_OK && origin && origin->import)
-        status = hf__import_record(s, e, &c->batch, &c->record, origin->import, &origin->transfer);
+        status = hf__transfers_record_import(s, e, &c->batch, &c->record, origin->import,
+                                             &origin->transfer);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
         if (origin)
-            hf__transfer_free(e, origin->transfer);
+            hf__transfers_free_one(e, origin->transfer);
         hf__table_free(e, *table, true);
         *table = NULL;
     }

@@ -60,8 +60,8 @@ static enum hf_export_format format_of(const struct transfer_record *record)
                                           : HF_EXPORT_DYNAMODB_JSON;
 }
 
-static enum hf_status describe(struct hf_scope *s, const struct transfer_record *record,
-                               struct hf_export_description *out)
+static enum hf_status export_describe(struct hf_scope *s, const struct transfer_record *record,
+                                      struct hf_export_description *out)
 {
     const struct hf_export_table_to_point_in_time *r = record->export_request;
     struct hf_str manifest = {NULL, 0};
@@ -110,16 +110,17 @@ enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_EXPORT, request));
     pthread_rwlock_rdlock(&e->schema);
-    status = hf__transfer_find(s, e, TRANSFER_EXPORT, request->arn, &transfer);
+    status = hf__transfers_find(s, e, TRANSFER_EXPORT, request->arn, &transfer);
     if (status == HF_OK) {
-        struct transfer_record record = hf__transfer_progress(e, transfer);
+        struct transfer_record record = hf__transfers_progress(e, transfer);
 
-        status = describe(s, &record, &description);
+        status = export_describe(s, &record, &description);
     }
     if (status == HF_OK)
-        status = hf__transfer_copy(s, HF_OP_DESCRIBE_EXPORT,
-                                   &(struct hf_describe_export_result){.description = &description},
-                                   result);
+        status =
+            hf__transfers_copy(s, HF_OP_DESCRIBE_EXPORT,
+                               &(struct hf_describe_export_result){.description = &description},
+                               result);
     pthread_rwlock_unlock(&e->schema);
     return status;
 }
@@ -131,25 +132,25 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
     struct hf_export_summary *list;
     struct transfer_page page;
 
-    TRY(hf__transfer_list(s, e, TRANSFER_EXPORT, request->table_arn, request->limit,
-                          request->next_token, &page));
+    TRY(hf__transfers_list(s, e, TRANSFER_EXPORT, request->table_arn, request->limit,
+                           request->next_token, &page));
     list = hf__scope_array(s, page.len, sizeof(*list));
     if (!list)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < page.len; i++) {
-        struct transfer_record record = hf__transfer_progress(e, page.list[i]);
+        struct transfer_record record = hf__transfers_progress(e, page.list[i]);
         struct hf_export_description d;
 
-        TRY(describe(s, &record, &d));
+        TRY(export_describe(s, &record, &d));
         list[i] = (struct hf_export_summary){.arn = d.arn,
                                              .status = d.status,
                                              .type = d.type ? d.type : HF_EXPORT_FULL};
     }
-    return hf__transfer_copy(s, HF_OP_LIST_EXPORTS,
-                             &(struct hf_list_exports_result){.exports = list,
-                                                              .exports_len = page.len,
-                                                              .next_token = page.next_token},
-                             result);
+    return hf__transfers_copy(s, HF_OP_LIST_EXPORTS,
+                              &(struct hf_list_exports_result){.exports = list,
+                                                               .exports_len = page.len,
+                                                               .next_token = page.next_token},
+                              result);
 }
 
 enum hf_status hf__engine_list_exports(struct hf_scope *s, struct engine *e,
@@ -254,21 +255,21 @@ static enum hf_status make_locked(struct hf_scope *s, struct engine *e,
     enum hf_status status;
 
     TRY(hf__catalog_backup_table(s, e, request->table_arn, &table));
-    TRY(hf__transfer_allowed(s, e, TRANSFER_EXPORT));
-    TRY(hf__transfer_reserve(s, e));
+    TRY(hf__transfers_allowed(s, e, TRANSFER_EXPORT));
+    TRY(hf__transfers_reserve(s, e));
     record.table_arn = table->record.description->arn;
     record.table_id = table->record.description->id;
     record.table_number = table->id;
-    TRY(hf__transfer_new(s, e, &record, made));
-    hf__transfer_put_record(s, &batch, *made, &(*made)->record);
+    TRY(hf__transfers_new(s, e, &record, made));
+    hf__transfers_put_record(s, &batch, *made, &(*made)->record);
     status = hf__store_snapshot_open(s, e->store, &(*made)->snapshot);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &batch);
     if (status != HF_OK) {
-        hf__transfer_free(e, *made);
+        hf__transfers_free_one(e, *made);
         return status;
     }
-    hf__transfer_add(e, *made);
+    hf__transfers_add(e, *made);
     return HF_OK;
 }
 
@@ -277,7 +278,7 @@ static enum hf_status export_locked(struct hf_scope *s, struct engine *e,
                                     struct hf_export_table_to_point_in_time_result *result)
 {
     struct hf_export_description description;
-    struct transfer *transfer = hf__transfer_by_token(e, TRANSFER_EXPORT, request->client_token);
+    struct transfer *transfer = hf__transfers_by_token(e, TRANSFER_EXPORT, request->client_token);
     struct transfer_record record;
 
     ASSERT_SCHEMA_WRITTEN(e);
@@ -286,12 +287,12 @@ static enum hf_status export_locked(struct hf_scope *s, struct engine *e,
         TRY(check_same(s, request, transfer->record.export_request));
     else
         TRY(make_locked(s, e, request, &transfer));
-    record = hf__transfer_progress(e, transfer);
-    TRY(describe(s, &record, &description));
-    return hf__transfer_copy(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
-                             &(struct hf_export_table_to_point_in_time_result){.description =
-                                                                                   &description},
-                             result);
+    record = hf__transfers_progress(e, transfer);
+    TRY(export_describe(s, &record, &description));
+    return hf__transfers_copy(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
+                              &(struct hf_export_table_to_point_in_time_result){.description =
+                                                                                    &description},
+                              result);
 }
 
 enum hf_status
@@ -328,18 +329,18 @@ struct exporting {
     bool store_failed; /* it was not the bucket, but our own store, that failed */
 };
 
-static enum hf_status put(struct hf_scope *s, struct exporting *x, const char *name,
-                          struct hf_bytes bytes)
+static enum hf_status file_key_put(struct hf_scope *s, struct exporting *x, const char *name,
+                                   struct hf_bytes bytes)
 {
     struct hf_str key = hf_scope_format(s, "%.*s/%s", HF_FMT(x->folder), name);
 
-    return key.ptr ? hf__bucket_put(s, x->bucket, key, bytes) : hf__fail_nomem(s);
+    return key.ptr ? hf__bulk_bucket_put(s, x->bucket, key, bytes) : hf__fail_nomem(s);
 }
 
 static enum hf_status file_put(struct hf_scope *s, struct exporting *x)
 {
     struct manifest_file file = {.items = x->items};
-    struct hf_str name = hf__manifest_data_name(s, &x->e->env);
+    struct hf_str name = hf__bulk_manifest_data_name(s, &x->e->env);
     struct hf_bytes packed;
 
     if (x->text.failed)
@@ -349,10 +350,10 @@ static enum hf_status file_put(struct hf_scope *s, struct exporting *x)
     if (!name.ptr || !file.key.ptr)
         return hf__fail_nomem(s);
     TRY(hf__http_pack(s, HTTP_GZIP, hf_bytes_of(x->text.ptr, x->text.len), &packed));
-    TRY(hf__bucket_put(s, x->bucket, file.key, packed));
+    TRY(hf__bulk_bucket_put(s, x->bucket, file.key, packed));
     hf__kill_point("export_file");
-    hf__md5_of(packed, file.md5);
-    hf__manifest_file(&x->manifest, &file);
+    hf__bulk_md5_of(packed, file.md5);
+    hf__bulk_manifest_file(&x->manifest, &file);
     x->files++;
     x->items = 0;
     x->text.len = 0;
@@ -382,9 +383,9 @@ static enum hf_status item_add(struct hf_scope *s, struct exporting *x, struct h
         return hf_scope_fail_from(s, status, x->item);
     }
     if (format_of(&x->record) == HF_EXPORT_ION)
-        hf__record_ion_write(&x->text, x->item, row.item);
+        hf__bulk_record_ion_write(&x->text, x->item, row.item);
     else
-        hf__record_json_write(&x->text, x->item, row.item);
+        hf__bulk_record_json_write(&x->text, x->item, row.item);
     if (x->text.failed)
         return hf__fail_nomem(s);
     x->items++;
@@ -433,10 +434,10 @@ static enum hf_status manifest_put(struct hf_scope *s, struct exporting *x, cons
 
     if (!sum_name.ptr || !text_name.ptr)
         return hf__fail_nomem(s);
-    hf__md5_of(text, md5);
+    hf__bulk_md5_of(text, md5);
     hf__md5_base64(md5, base64);
-    TRY(put(s, x, sum_name.ptr, hf_bytes_of(base64, MD5_BASE64_LEN)));
-    return put(s, x, text_name.ptr, text);
+    TRY(file_key_put(s, x, sum_name.ptr, hf_bytes_of(base64, MD5_BASE64_LEN)));
+    return file_key_put(s, x, text_name.ptr, text);
 }
 
 static enum hf_status manifests_write(struct hf_scope *s, struct exporting *x)
@@ -460,7 +461,7 @@ static enum hf_status manifests_write(struct hf_scope *s, struct exporting *x)
     };
     struct hf__buf text = {.scope = s};
 
-    hf__manifest_summary(&text, &summary);
+    hf__bulk_manifest_summary(&text, &summary);
     if (!summary.files_key.ptr || text.failed)
         return hf__fail_nomem(s);
     TRY(manifest_put(s, x, "manifest-files", hf_bytes_of(x->manifest.ptr, x->manifest.len)));
@@ -470,26 +471,27 @@ static enum hf_status manifests_write(struct hf_scope *s, struct exporting *x)
 
 static enum hf_status write_all(struct hf_scope *s, struct exporting *x)
 {
-    TRY(hf__bucket_open(s, &x->e->env, x->e->transfers.buckets, x->record.export_request->bucket,
-                        &x->bucket));
+    TRY(hf__bulk_bucket_open(s, &x->e->env, x->e->transfers.buckets,
+                             x->record.export_request->bucket, &x->bucket));
     x->folder = folder_of(s, &x->record);
     if (!x->folder.ptr)
         return hf__fail_nomem(s);
-    TRY(put(s, x, "_started", hf_bytes_of("", 0)));
+    TRY(file_key_put(s, x, "_started", hf_bytes_of("", 0)));
     TRY(items_write(s, x));
     return manifests_write(s, x);
 }
 
 /* The record of an export that has ended with this status. */
-static struct transfer_record ended(struct hf_scope *s, struct exporting *x, enum hf_status status)
+static struct transfer_record export_outcome(struct hf_scope *s, struct exporting *x,
+                                             enum hf_status status)
 {
     struct transfer_record record = x->record;
 
     record.state = status == HF_OK ? TRANSFER_DONE : TRANSFER_FAILED;
     if (status == HF_OK)
         return record;
-    record.failure_code =
-        hf_str_from(x->store_failed ? "InternalServerError" : hf__bucket_code(x->bucket, status));
+    record.failure_code = hf_str_from(x->store_failed ? "InternalServerError"
+                                                      : hf__bulk_bucket_code(x->bucket, status));
     record.failure_message = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
     return record;
 }
@@ -498,20 +500,21 @@ static struct transfer_record ended(struct hf_scope *s, struct exporting *x, enu
 static enum hf_status end_interrupted(struct hf_scope *s, struct engine *e,
                                       struct transfer *transfer)
 {
-    struct transfer_record record = hf__transfer_progress(e, transfer);
+    struct transfer_record record = hf__transfers_progress(e, transfer);
 
     record.state = TRANSFER_FAILED;
     record.failure_code = HF_STR("InternalServerError");
     record.failure_message = HF_STR("The database was closed before the export was done: the state "
                                     "that it was to write is gone. Export the table again");
-    return hf__transfer_end(s, e, transfer, record);
+    return hf__transfers_end(s, e, transfer, record);
 }
 
-enum hf_status hf__export_run(struct hf_scope *s, struct engine *e, struct transfer *transfer)
+enum hf_status hf__transfers_run_export(struct hf_scope *s, struct engine *e,
+                                        struct transfer *transfer)
 {
     struct exporting x = {.e = e,
                           .transfer = transfer,
-                          .record = hf__transfer_progress(e, transfer),
+                          .record = hf__transfers_progress(e, transfer),
                           .item = hf_scope_new(&e->env),
                           .file = hf_scope_new(&e->env),
                           .text = {.env = &e->env},
@@ -525,16 +528,16 @@ enum hf_status hf__export_run(struct hf_scope *s, struct engine *e, struct trans
     }
     status = x.item && x.file ? write_all(s, &x) : hf__fail_nomem(s);
     if (status == HF_OK || (status != HF_NOMEM && hf__scope_alive(s) == HF_OK)) {
-        struct transfer_record record = ended(s, &x, status);
+        struct transfer_record record = export_outcome(s, &x, status);
 
         hf__scope_error_clear(s);
-        status = hf__transfer_end(s, e, transfer, record);
+        status = hf__transfers_end(s, e, transfer, record);
         if (status == HF_OK) {
             hf__store_snapshot_close(e->store, transfer->snapshot);
             transfer->snapshot = NULL;
         }
     }
-    hf__bucket_close(x.bucket);
+    hf__bulk_bucket_close(x.bucket);
     hf__buf_free(&x.text);
     hf__buf_free(&x.manifest);
     hf_scope_free(x.item);

@@ -46,7 +46,7 @@ static const int64_t object_done = INT64_MAX; /* instead of a number of records 
 
 /* ---- describing ----------------------------------------------------------------------------- */
 
-static void describe(const struct transfer_record *record, struct hf_import_description *out)
+static void import_describe(const struct transfer_record *record, struct hf_import_description *out)
 {
     const struct hf_import_table *r = record->import_request;
     bool failed = record->state == TRANSFER_FAILED;
@@ -87,14 +87,15 @@ enum hf_status hf__engine_describe_import(struct hf_scope *s, struct engine *e,
 
     TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_IMPORT, request));
     pthread_rwlock_rdlock(&e->schema);
-    status = hf__transfer_find(s, e, TRANSFER_IMPORT, request->arn, &transfer);
+    status = hf__transfers_find(s, e, TRANSFER_IMPORT, request->arn, &transfer);
     if (status == HF_OK) {
-        struct transfer_record record = hf__transfer_progress(e, transfer);
+        struct transfer_record record = hf__transfers_progress(e, transfer);
 
-        describe(&record, &description);
-        status = hf__transfer_copy(s, HF_OP_DESCRIBE_IMPORT,
-                                   &(struct hf_describe_import_result){.description = &description},
-                                   result);
+        import_describe(&record, &description);
+        status =
+            hf__transfers_copy(s, HF_OP_DESCRIBE_IMPORT,
+                               &(struct hf_describe_import_result){.description = &description},
+                               result);
     }
     pthread_rwlock_unlock(&e->schema);
     return status;
@@ -107,16 +108,16 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
     struct hf_import_summary *list;
     struct transfer_page page;
 
-    TRY(hf__transfer_list(s, e, TRANSFER_IMPORT, request->table_arn, request->limit,
-                          request->next_token, &page));
+    TRY(hf__transfers_list(s, e, TRANSFER_IMPORT, request->table_arn, request->limit,
+                           request->next_token, &page));
     list = hf__scope_array(s, page.len, sizeof(*list));
     if (!list)
         return hf__fail_nomem(s);
     for (size_t i = 0; i < page.len; i++) {
-        struct transfer_record record = hf__transfer_progress(e, page.list[i]);
+        struct transfer_record record = hf__transfers_progress(e, page.list[i]);
         struct hf_import_description d;
 
-        describe(&record, &d);
+        import_describe(&record, &d);
         list[i] = (struct hf_import_summary){.arn = d.arn,
                                              .status = d.status,
                                              .table_arn = d.table_arn,
@@ -125,11 +126,11 @@ static enum hf_status list_locked(struct hf_scope *s, struct engine *e,
                                              .started_us = d.started_us,
                                              .ended_us = d.ended_us};
     }
-    return hf__transfer_copy(s, HF_OP_LIST_IMPORTS,
-                             &(struct hf_list_imports_result){.imports = list,
-                                                              .imports_len = page.len,
-                                                              .next_token = page.next_token},
-                             result);
+    return hf__transfers_copy(s, HF_OP_LIST_IMPORTS,
+                              &(struct hf_list_imports_result){.imports = list,
+                                                               .imports_len = page.len,
+                                                               .next_token = page.next_token},
+                              result);
 }
 
 enum hf_status hf__engine_list_imports(struct hf_scope *s, struct engine *e,
@@ -165,9 +166,11 @@ static enum hf_status check_request(struct hf_scope *s, const struct hf_import_t
     return HF_OK;
 }
 
-enum hf_status hf__import_record(struct hf_scope *s, struct engine *e, struct store_batch *batch,
-                                 const struct table_record *table,
-                                 const struct hf_import_table *request, struct transfer **made)
+enum hf_status hf__transfers_record_import(struct hf_scope *s, struct engine *e,
+                                           struct store_batch *batch,
+                                           const struct table_record *table,
+                                           const struct hf_import_table *request,
+                                           struct transfer **made)
 {
     struct hf_import_table whole = *request;
     struct hf_s3_source source = *request->source;
@@ -181,8 +184,8 @@ enum hf_status hf__import_record(struct hf_scope *s, struct engine *e, struct st
     if (!source.bucket_owner.ptr) /* as the service answers it */
         source.bucket_owner = e->account;
     whole.source = &source;
-    TRY(hf__transfer_new(s, e, &record, made));
-    hf__transfer_put_record(s, batch, *made, &(*made)->record);
+    TRY(hf__transfers_new(s, e, &record, made));
+    hf__transfers_put_record(s, batch, *made, &(*made)->record);
     return HF_OK;
 }
 
@@ -208,7 +211,7 @@ static enum hf_status import_locked(struct hf_scope *s, struct engine *e,
     there = hf__catalog_find(e, name);
     if (there && !hf__transfers_fill(e, there))
         return fail_exists(s, name);
-    transfer = hf__transfer_by_token(e, TRANSFER_IMPORT, request->client_token);
+    transfer = hf__transfers_by_token(e, TRANSFER_IMPORT, request->client_token);
     if (transfer && !hf_str_equal(transfer->record.import_request->table->table, name))
         return hf__fail_as(s, HF_IN_USE, "ImportConflictException",
                            "Import conflict: Duplicate request detected with conflicting "
@@ -216,16 +219,17 @@ static enum hf_status import_locked(struct hf_scope *s, struct engine *e,
     if (!transfer) {
         if (there)
             return fail_exists(s, name);
-        TRY(hf__transfer_allowed(s, e, TRANSFER_IMPORT));
-        TRY(hf__transfer_reserve(s, e));
+        TRY(hf__transfers_allowed(s, e, TRANSFER_IMPORT));
+        TRY(hf__transfers_reserve(s, e));
         TRY(hf__table_create(s, e, request->table, &origin, &described));
         transfer = origin.transfer;
-        hf__transfer_add(e, transfer);
+        hf__transfers_add(e, transfer);
     }
-    record = hf__transfer_progress(e, transfer);
-    describe(&record, &description);
-    return hf__transfer_copy(s, HF_OP_IMPORT_TABLE,
-                             &(struct hf_import_table_result){.description = &description}, result);
+    record = hf__transfers_progress(e, transfer);
+    import_describe(&record, &description);
+    return hf__transfers_copy(s, HF_OP_IMPORT_TABLE,
+                              &(struct hf_import_table_result){.description = &description},
+                              result);
 }
 
 enum hf_status hf__engine_import_table(struct hf_scope *s, struct engine *e,
@@ -357,7 +361,7 @@ static enum hf_status changes_apply(struct importing *x, struct change *changes,
     for (size_t i = 0; i < len && status == HF_OK; i++)
         status = hf__change_add(s, e, &set, &changes[i]);
     if (status == HF_OK) {
-        hf__transfer_put_record(s, &set.batch, x->transfer, &x->record); /* (1) */
+        hf__transfers_put_record(s, &set.batch, x->transfer, &x->record); /* (1) */
         status = set.batch.ops.failed ? hf__fail_nomem(s) : hf__change_apply(s, e, &set, &ticket);
     }
     hf__unlatch_all(e, &latches, status == HF_OK ? ticket : 0);
@@ -409,7 +413,7 @@ static enum hf_status chunk_write(struct hf_scope *s, struct importing *x)
     pthread_rwlock_unlock(&x->e->schema);
     hf__kill_point("import_chunk");
     if (status == HF_OK) {
-        hf__transfer_set_progress(x->e, x->transfer, &x->record);
+        hf__transfers_set_progress(x->e, x->transfer, &x->record);
     } else {
         x->own_failed = true;
         x->record = before;
@@ -443,7 +447,7 @@ static bool columns_read(struct importing *x, struct hf_str record, struct hf_st
     struct hf_str copy = hf_scope_copy(x->columns, record);
 
     if (!copy.ptr ||
-        !hf__record_csv_cells(x->columns, copy, delimiter_of(x), &cells, &x->names_len, why)) {
+        !hf__bulk_record_csv_cells(x->columns, copy, delimiter_of(x), &cells, &x->names_len, why)) {
         x->names_len = 0;
         return false;
     }
@@ -475,13 +479,13 @@ static enum outcome record_read(struct importing *x, struct hf_str text, struct 
     if (!copy.ptr)
         return RECORD_BROKEN;
     if (r->format == HF_IMPORT_DYNAMODB_JSON)
-        return hf__record_json_read(s, copy, item, why) ? RECORD_ITEM : RECORD_BROKEN;
+        return hf__bulk_record_json_read(s, copy, item, why) ? RECORD_ITEM : RECORD_BROKEN;
     if (r->format == HF_IMPORT_ION)
-        return hf__record_ion_read(s, copy, item, why) ? RECORD_ITEM : RECORD_BROKEN;
-    if (!hf__record_csv_cells(s, copy, delimiter_of(x), &cells, &len, why))
+        return hf__bulk_record_ion_read(s, copy, item, why) ? RECORD_ITEM : RECORD_BROKEN;
+    if (!hf__bulk_record_csv_cells(s, copy, delimiter_of(x), &cells, &len, why))
         return RECORD_BROKEN;
-    return hf__record_csv_item(s, x->names, x->names_len, cells, len, r->table->attributes,
-                               r->table->attributes_len, item, why)
+    return hf__bulk_record_csv_item(s, x->names, x->names_len, cells, len, r->table->attributes,
+                                    r->table->attributes_len, item, why)
                ? RECORD_ITEM
                : RECORD_WRONG;
 }
@@ -532,7 +536,7 @@ static enum hf_status records_skip(struct hf_scope *s, struct importing *x, int6
     bool found = true;
 
     for (int64_t i = 0; i < count && found; i++) {
-        TRY(hf__source_next(s, x->source, &text, &found));
+        TRY(hf__bulk_source_next(s, x->source, &text, &found));
         if (found && wants_header(x) && !columns_read(x, text, &why))
             return hf__fail(s, HF_CORRUPT, "%.*s", HF_FMT(why));
     }
@@ -547,7 +551,7 @@ static enum hf_status records_take(struct hf_scope *s, struct importing *x)
 
     while (found && !broken) {
         TRY(hf__scope_alive(s));
-        status = hf__source_next(s, x->source, &text, &found);
+        status = hf__bulk_source_next(s, x->source, &text, &found);
         if (status == HF_CORRUPT) {
             x->record.processed++;
             error_add(x, x->record.records, hf_scope_error_text(s));
@@ -564,10 +568,10 @@ static enum hf_status records_take(struct hf_scope *s, struct importing *x)
 static enum hf_status object_read(struct hf_scope *s, struct importing *x, struct hf_str key)
 {
     const struct hf_import_table *r = x->record.import_request;
-    enum source_form form = r->format == HF_IMPORT_CSV   ? SOURCE_CSV
-                            : r->format == HF_IMPORT_ION ? SOURCE_ION
-                                                         : SOURCE_LINES;
-    enum source_packing packing =
+    enum bulk_form form = r->format == HF_IMPORT_CSV   ? SOURCE_CSV
+                          : r->format == HF_IMPORT_ION ? SOURCE_ION
+                                                       : SOURCE_LINES;
+    enum bulk_packing packing =
         r->compression == HF_IMPORT_COMPRESSION_GZIP ? SOURCE_GZIP : SOURCE_PLAIN;
     int64_t skip = hf_str_equal(x->record.object, key) ? x->record.records : 0;
     enum hf_status status;
@@ -578,7 +582,7 @@ static enum hf_status object_read(struct hf_scope *s, struct importing *x, struc
         if (!x->record.object.ptr)
             return hf__fail_nomem(s);
     }
-    TRY(hf__source_open(s, x->bucket, key, form, packing, &x->source));
+    TRY(hf__bulk_source_open(s, x->bucket, key, form, packing, &x->source));
     status = records_skip(s, x, skip);
     if (status == HF_CORRUPT) { /* the object is another one than before */
         x->record.processed++;
@@ -589,11 +593,11 @@ static enum hf_status object_read(struct hf_scope *s, struct importing *x, struc
         status = records_take(s, x);
     }
     if (status == HF_OK) {
-        x->record.bytes += (int64_t)hf__source_bytes(x->source);
+        x->record.bytes += (int64_t)hf__bulk_source_bytes(x->source);
         x->record.records = object_done;
         status = chunk_write(s, x);
     }
-    hf__source_close(x->source);
+    hf__bulk_source_close(x->source);
     x->source = NULL;
     return status;
 }
@@ -616,8 +620,8 @@ static enum hf_status objects_read(struct hf_scope *s, struct importing *x)
     struct hf_str prefix = from->key_prefix.ptr ? from->key_prefix : HF_STR("");
     struct bucket_list list;
 
-    TRY(hf__bucket_open(s, &x->e->env, x->e->transfers.buckets, from->bucket, &x->bucket));
-    TRY(hf__bucket_list(s, x->bucket, prefix, &list));
+    TRY(hf__bulk_bucket_open(s, &x->e->env, x->e->transfers.buckets, from->bucket, &x->bucket));
+    TRY(hf__bulk_bucket_list(s, x->bucket, prefix, &list));
     for (size_t i = 0; i < list.len; i++) {
         struct hf_str key = list.objects[i].key;
         int order = x->record.object.ptr ? bytes_compare(key.ptr, key.len, x->record.object.ptr,
@@ -644,14 +648,14 @@ static enum hf_status table_remove(struct hf_scope *s, struct importing *x)
     hf__schema_lock(x->e);
     table = find_table(x);
     if (table) {
-        hf__transfer_put_record(s, &batch, x->transfer, &x->record);
+        hf__transfers_put_record(s, &batch, x->transfer, &x->record);
         status = hf__table_delete(s, x->e, &batch, table);
     }
     pthread_rwlock_unlock(&x->e->schema);
     return status;
 }
 
-static enum hf_status finish(struct hf_scope *s, struct importing *x, enum hf_status status)
+static enum hf_status import_finish(struct hf_scope *s, struct importing *x, enum hf_status status)
 {
     struct transfer_record *record = &x->record;
     struct hf_str text = hf_scope_copy(s, hf_str_from(hf_scope_error_text(s)));
@@ -663,7 +667,7 @@ static enum hf_status finish(struct hf_scope *s, struct importing *x, enum hf_st
         record->failure_code = HF_STR("InternalServerError");
         record->failure_message = HF_STR("The database was set to a snapshot while the import ran");
     } else if (status != HF_OK) {
-        record->failure_code = hf_str_from(hf__bucket_code(x->bucket, status));
+        record->failure_code = hf_str_from(hf__bulk_bucket_code(x->bucket, status));
         record->failure_message = text;
         no_table = !record->object.ptr && str_is(record->failure_code, "S3NoSuchBucket");
     } else if (record->errors) {
@@ -676,23 +680,24 @@ static enum hf_status finish(struct hf_scope *s, struct importing *x, enum hf_st
         record->ended_us = hf__env_wall_us(&x->e->env) / 1000 * 1000;
         TRY(table_remove(s, x));
     }
-    return hf__transfer_end(s, x->e, x->transfer, *record);
+    return hf__transfers_end(s, x->e, x->transfer, *record);
 }
 
-enum hf_status hf__import_run(struct hf_scope *s, struct engine *e, struct transfer *transfer)
+enum hf_status hf__transfers_run_import(struct hf_scope *s, struct engine *e,
+                                        struct transfer *transfer)
 {
     struct importing x = {.e = e,
                           .transfer = transfer,
-                          .record = hf__transfer_progress(e, transfer),
+                          .record = hf__transfers_progress(e, transfer),
                           .chunk = {.scope = hf_scope_new(&e->env)},
                           .columns = hf_scope_new(&e->env)};
     enum hf_status status = x.chunk.scope && x.columns ? objects_read(s, &x) : hf__fail_nomem(s);
 
     if (status == HF_OK || x.replaced ||
         (status != HF_NOMEM && !x.own_failed && hf__scope_alive(s) == HF_OK))
-        status = finish(s, &x, status);
-    hf__source_close(x.source);
-    hf__bucket_close(x.bucket);
+        status = import_finish(s, &x, status);
+    hf__bulk_source_close(x.source);
+    hf__bulk_bucket_close(x.bucket);
     hf_scope_free(x.chunk.scope);
     hf_scope_free(x.columns);
     return status;

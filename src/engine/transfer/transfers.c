@@ -100,8 +100,8 @@ static const char *part_of(int64_t kind)
     return kind == TRANSFER_EXPORT ? "/export/" : "/import/";
 }
 
-void hf__transfer_put_record(struct hf_scope *s, struct store_batch *batch,
-                             const struct transfer *transfer, const struct transfer_record *record)
+void hf__transfers_put_record(struct hf_scope *s, struct store_batch *batch,
+                              const struct transfer *transfer, const struct transfer_record *record)
 {
     struct hf_str name =
         hf_scope_format(s, SETTING "%c%.*s", record->kind == TRANSFER_EXPORT ? 'e' : 'i',
@@ -129,7 +129,7 @@ void hf__transfers_destroy(struct engine *e)
     pthread_mutex_destroy(&e->transfers.lock);
 }
 
-void hf__transfer_free(struct engine *e, struct transfer *transfer)
+void hf__transfers_free_one(struct engine *e, struct transfer *transfer)
 {
     if (!transfer)
         return;
@@ -144,7 +144,7 @@ void hf__transfers_free(struct engine *e)
 
     assert(!t->threads_len);
     for (size_t i = 0; i < t->len; i++)
-        hf__transfer_free(e, t->list[i]);
+        hf__transfers_free_one(e, t->list[i]);
     hf__env_free(&e->env, t->list, t->cap * sizeof(*t->list));
     t->list = NULL;
     t->len = t->cap = 0;
@@ -193,7 +193,7 @@ static enum hf_status transfer_make(struct hf_scope *s, struct engine *e, struct
                : hf__fail(s, HF_CORRUPT, "The record of an export or import is damaged");
 }
 
-enum hf_status hf__transfer_reserve(struct hf_scope *s, struct engine *e)
+enum hf_status hf__transfers_reserve(struct hf_scope *s, struct engine *e)
 {
     struct transfers *t = &e->transfers;
     size_t cap = t->cap ? t->cap * 2 : 8;
@@ -221,7 +221,7 @@ static int tail_compare(const struct transfer *a, struct hf_str tail)
 
 static void start_thread(struct engine *e);
 
-void hf__transfer_add(struct engine *e, struct transfer *transfer)
+void hf__transfers_add(struct engine *e, struct transfer *transfer)
 {
     struct transfers *t = &e->transfers;
     size_t at;
@@ -263,8 +263,8 @@ static struct hf_str new_arn(struct hf_scope *s, struct engine *e,
     return arn;
 }
 
-enum hf_status hf__transfer_new(struct hf_scope *s, struct engine *e,
-                                struct transfer_record *record, struct transfer **transfer)
+enum hf_status hf__transfers_new(struct hf_scope *s, struct engine *e,
+                                 struct transfer_record *record, struct transfer **transfer)
 {
     struct hf__buf json = {.scope = s};
 
@@ -294,11 +294,11 @@ static enum hf_status load_one(struct hf_scope *s, struct engine *e, struct hf_b
     ended = transfer->record.ended_us;
     if (ended && ended < hf__env_wall_us(&e->env) - kept_us) { /* (5) */
         hf__batch_delete(batch, key);
-        hf__transfer_free(e, transfer);
+        hf__transfers_free_one(e, transfer);
         return HF_OK;
     }
-    TRY(hf__transfer_reserve(s, e));
-    hf__transfer_add(e, transfer);
+    TRY(hf__transfers_reserve(s, e));
+    hf__transfers_add(e, transfer);
     return HF_OK;
 }
 
@@ -329,7 +329,7 @@ enum hf_status hf__transfers_load(struct hf_scope *s, struct engine *e)
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-struct transfer_record hf__transfer_progress(struct engine *e, const struct transfer *transfer)
+struct transfer_record hf__transfers_progress(struct engine *e, const struct transfer *transfer)
 {
     struct transfer_record record;
 
@@ -340,13 +340,13 @@ struct transfer_record hf__transfer_progress(struct engine *e, const struct tran
 }
 
 /* Texts of progress live with the transfer. An object's key is kept until the next one. */
-static struct hf_str keep(struct transfer *transfer, struct hf_str old, struct hf_str text)
+static struct hf_str text_keep(struct transfer *transfer, struct hf_str old, struct hf_str text)
 {
     return !text.ptr || hf_str_equal(old, text) ? old : hf_scope_copy(transfer->memory, text);
 }
 
-void hf__transfer_set_progress(struct engine *e, struct transfer *transfer,
-                               const struct transfer_record *record)
+void hf__transfers_set_progress(struct engine *e, struct transfer *transfer,
+                                const struct transfer_record *record)
 {
     struct transfer_record *own = &transfer->record;
 
@@ -356,30 +356,30 @@ void hf__transfer_set_progress(struct engine *e, struct transfer *transfer,
     own->errors = record->errors;
     own->bytes = record->bytes;
     own->records = record->records;
-    own->object = keep(transfer, own->object, record->object);
-    own->failure_message = keep(transfer, own->failure_message, record->failure_message);
+    own->object = text_keep(transfer, own->object, record->object);
+    own->failure_message = text_keep(transfer, own->failure_message, record->failure_message);
     pthread_mutex_unlock(&e->transfers.lock);
 }
 
 /* (1) */
-enum hf_status hf__transfer_end(struct hf_scope *s, struct engine *e, struct transfer *transfer,
-                                struct transfer_record record)
+enum hf_status hf__transfers_end(struct hf_scope *s, struct engine *e, struct transfer *transfer,
+                                 struct transfer_record record)
 {
     struct store_batch batch = {.ops = {.scope = s}};
     uint64_t ticket;
 
     assert(record.state == TRANSFER_DONE || record.state == TRANSFER_FAILED);
     record.ended_us = hf__env_wall_us(&e->env) / 1000 * 1000;
-    hf__transfer_put_record(s, &batch, transfer, &record);
+    hf__transfers_put_record(s, &batch, transfer, &record);
     if (batch.ops.failed)
         return hf__fail_nomem(s);
     TRY(hf__store_write(s, e->store, &batch, &ticket));
     TRY(hf__store_sync(s, e->store, ticket));
-    hf__transfer_set_progress(e, transfer, &record);
+    hf__transfers_set_progress(e, transfer, &record);
     pthread_mutex_lock(&e->transfers.lock);
     assert(transfer->record.state == TRANSFER_RUNNING);
     transfer->record.failure_code =
-        keep(transfer, transfer->record.failure_code, record.failure_code);
+        text_keep(transfer, transfer->record.failure_code, record.failure_code);
     transfer->record.ended_us = record.ended_us;
     transfer->record.state = record.state;
     if (record.kind == TRANSFER_IMPORT)
@@ -420,7 +420,7 @@ bool hf__transfers_fill(struct engine *e, const struct table *table)
 
 /* ---- beginning one -------------------------------------------------------------------------- */
 
-enum hf_status hf__transfer_allowed(struct hf_scope *s, struct engine *e, enum transfer_kind kind)
+enum hf_status hf__transfers_allowed(struct hf_scope *s, struct engine *e, enum transfer_kind kind)
 {
     int most = kind == TRANSFER_EXPORT ? EXPORTS_MAX : IMPORTS_MAX;
     int running = 0;
@@ -443,8 +443,8 @@ enum hf_status hf__transfer_allowed(struct hf_scope *s, struct engine *e, enum t
 }
 
 /* The newest, if there are several. */
-struct transfer *hf__transfer_by_token(struct engine *e, enum transfer_kind kind,
-                                       struct hf_str token)
+struct transfer *hf__transfers_by_token(struct engine *e, enum transfer_kind kind,
+                                        struct hf_str token)
 {
     int64_t since = hf__env_wall_us(&e->env) - token_us;
     struct transfer *found = NULL;
@@ -465,7 +465,7 @@ struct transfer *hf__transfer_by_token(struct engine *e, enum transfer_kind kind
 
 /* ---- describing and listing ----------------------------------------------------------------- */
 
-enum hf_status hf__transfer_copy(struct hf_scope *s, enum hf_op op, const void *from, void *to)
+enum hf_status hf__transfers_copy(struct hf_scope *s, enum hf_op op, const void *from, void *to)
 {
     const struct fields *fields = hf__op(op)->response;
     struct hf__buf json = {.scope = s};
@@ -476,8 +476,8 @@ enum hf_status hf__transfer_copy(struct hf_scope *s, enum hf_op op, const void *
     return hf__wire_read_answer(s, fields, hf_str_of((const char *)json.ptr, json.len), to);
 }
 
-enum hf_status hf__transfer_find(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
-                                 struct hf_str arn, struct transfer **transfer)
+enum hf_status hf__transfers_find(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
+                                  struct hf_str arn, struct transfer **transfer)
 {
     bool is_export = kind == TRANSFER_EXPORT;
     const char *exception = is_export ? "ExportNotFoundException" : "ImportNotFoundException";
@@ -566,9 +566,9 @@ static bool is_listed(struct engine *e, const struct transfer *transfer, struct 
     return table && hf_str_equal(table->record.description->id, record->table_id);
 }
 
-enum hf_status hf__transfer_list(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
-                                 struct hf_str table_arn, int64_t limit, struct hf_str token,
-                                 struct transfer_page *page)
+enum hf_status hf__transfers_list(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
+                                  struct hf_str table_arn, int64_t limit, struct hf_str token,
+                                  struct transfer_page *page)
 {
     size_t most = limit > 0 ? (size_t)limit : LIST_DEFAULT;
     uint8_t room[TOKEN_BYTES];
@@ -603,7 +603,7 @@ enum hf_status hf__transfer_list(struct hf_scope *s, struct engine *e, enum tran
 /* ---- running -------------------------------------------------------------------------------- */
 
 /* The oldest that waits, and is now ours. The lock is held. (3) */
-static struct transfer *claim(struct transfers *t)
+static struct transfer *transfer_claim(struct transfers *t)
 {
     ASSERT_HELD(&t->lock);
     for (size_t i = 0; i < t->len; i++) {
@@ -617,13 +617,13 @@ static struct transfer *claim(struct transfers *t)
     return NULL;
 }
 
-static enum hf_status run(struct hf_scope *s, struct engine *e, struct transfer *transfer)
+static enum hf_status transfer_run(struct hf_scope *s, struct engine *e, struct transfer *transfer)
 {
-    return transfer->record.kind == TRANSFER_EXPORT ? hf__export_run(s, e, transfer)
-                                                    : hf__import_run(s, e, transfer);
+    return transfer->record.kind == TRANSFER_EXPORT ? hf__transfers_run_export(s, e, transfer)
+                                                    : hf__transfers_run_import(s, e, transfer);
 }
 
-static void unclaim(struct engine *e, struct transfer *transfer)
+static void transfer_unclaim(struct engine *e, struct transfer *transfer)
 {
     pthread_mutex_lock(&e->transfers.lock);
     transfer->claimed = false;
@@ -640,12 +640,12 @@ void hf__transfers_run(struct hf_scope *s, struct engine *e)
         hf_scope_reset(own);
         hf__scope_follow(own, s);
         pthread_mutex_lock(&e->transfers.lock);
-        transfer = claim(&e->transfers);
+        transfer = transfer_claim(&e->transfers);
         pthread_mutex_unlock(&e->transfers.lock);
         if (!transfer)
             break;
-        go_on = run(own, e, transfer) == HF_OK; /* or the next upkeep tries again */
-        unclaim(e, transfer);
+        go_on = transfer_run(own, e, transfer) == HF_OK; /* or the next upkeep tries again */
+        transfer_unclaim(e, transfer);
     }
     hf_scope_free(own);
 }
@@ -668,13 +668,13 @@ static void *transfers_thread(void *arg)
         struct timespec until = monotonic_in_ms(AGAIN_MS);
         enum hf_status status;
 
-        transfer = claim(t);
+        transfer = transfer_claim(t);
         if (!transfer) {
             pthread_cond_wait(&t->wake, &t->lock);
             continue;
         }
         pthread_mutex_unlock(&t->lock);
-        status = run(worker.s, e, transfer);
+        status = transfer_run(worker.s, e, transfer);
         if (status != HF_OK && !hf__transfers_stopping(e))
             hf__env_log(&e->env, HF_LOG_ERROR, "%.*s: %s", HF_FMT(transfer->record.arn),
                         hf_scope_error_text(worker.s));

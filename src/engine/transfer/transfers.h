@@ -70,39 +70,40 @@ void hf__transfers_run(struct hf_scope *s, struct engine *e);
 bool hf__transfers_fill(struct engine *e, const struct table *table);
 
 /* HF_INVALID when the database has no buckets; HF_LIMIT when too many of that kind are running. */
-enum hf_status hf__transfer_allowed(struct hf_scope *s, struct engine *e, enum transfer_kind kind);
+enum hf_status hf__transfers_allowed(struct hf_scope *s, struct engine *e, enum transfer_kind kind);
 
 /* The transfer with that token, still within its time; NULL when there is none. */
-struct transfer *hf__transfer_by_token(struct engine *e, enum transfer_kind kind,
-                                       struct hf_str token);
+struct transfer *hf__transfers_by_token(struct engine *e, enum transfer_kind kind,
+                                        struct hf_str token);
 
 /*
  * A new one of `record`, whose ARN is made. With the schema lock held for writing: make, put the record
  * into the batch that is committed, and then add or free.
  */
-enum hf_status hf__transfer_new(struct hf_scope *s, struct engine *e,
-                                struct transfer_record *record, struct transfer **transfer);
-void hf__transfer_put_record(struct hf_scope *s, struct store_batch *batch,
-                             const struct transfer *transfer, const struct transfer_record *record);
-enum hf_status hf__transfer_reserve(struct hf_scope *s, struct engine *e);
-void hf__transfer_add(struct engine *e, struct transfer *transfer);
-void hf__transfer_free(struct engine *e, struct transfer *transfer);
+enum hf_status hf__transfers_new(struct hf_scope *s, struct engine *e,
+                                 struct transfer_record *record, struct transfer **transfer);
+void hf__transfers_put_record(struct hf_scope *s, struct store_batch *batch,
+                              const struct transfer *transfer,
+                              const struct transfer_record *record);
+enum hf_status hf__transfers_reserve(struct hf_scope *s, struct engine *e);
+void hf__transfers_add(struct engine *e, struct transfer *transfer);
+void hf__transfers_free_one(struct engine *e, struct transfer *transfer);
 
 /* The progress of one, as others see it. */
-struct transfer_record hf__transfer_progress(struct engine *e, const struct transfer *transfer);
-void hf__transfer_set_progress(struct engine *e, struct transfer *transfer,
-                               const struct transfer_record *record);
+struct transfer_record hf__transfers_progress(struct engine *e, const struct transfer *transfer);
+void hf__transfers_set_progress(struct engine *e, struct transfer *transfer,
+                                const struct transfer_record *record);
 
 /* It has ended: durably, and then for all to see. */
-enum hf_status hf__transfer_end(struct hf_scope *s, struct engine *e, struct transfer *transfer,
-                                struct transfer_record record);
+enum hf_status hf__transfers_end(struct hf_scope *s, struct engine *e, struct transfer *transfer,
+                                 struct transfer_record record);
 
 /* Is the database being closed? */
 bool hf__transfers_stopping(struct engine *e);
 
 /* The one of that ARN. Errors are those of Describe. The schema lock is held. */
-enum hf_status hf__transfer_find(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
-                                 struct hf_str arn, struct transfer **transfer);
+enum hf_status hf__transfers_find(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
+                                  struct hf_str arn, struct transfer **transfer);
 
 /* A page of a list: those of a kind, of a table if that is given, newest first. */
 struct transfer_page {
@@ -110,23 +111,27 @@ struct transfer_page {
     size_t len;
     struct hf_str next_token;
 };
-enum hf_status hf__transfer_list(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
-                                 struct hf_str table_arn, int64_t limit, struct hf_str token,
-                                 struct transfer_page *page);
+enum hf_status hf__transfers_list(struct hf_scope *s, struct engine *e, enum transfer_kind kind,
+                                  struct hf_str table_arn, int64_t limit, struct hf_str token,
+                                  struct transfer_page *page);
 
 /* A response in the scope of its own, which points at nothing that changes. */
-enum hf_status hf__transfer_copy(struct hf_scope *s, enum hf_op op, const void *from, void *to);
+enum hf_status hf__transfers_copy(struct hf_scope *s, enum hf_op op, const void *from, void *to);
 
 /* ---- import.c: the record of an import, in the batch that makes its table ------------------- */
 
-enum hf_status hf__import_record(struct hf_scope *s, struct engine *e, struct store_batch *batch,
-                                 const struct table_record *table,
-                                 const struct hf_import_table *request, struct transfer **made);
+enum hf_status hf__transfers_record_import(struct hf_scope *s, struct engine *e,
+                                           struct store_batch *batch,
+                                           const struct table_record *table,
+                                           const struct hf_import_table *request,
+                                           struct transfer **made);
 
 /* ---- export.c, import.c --------------------------------------------------------------------- */
 
 /* Do it, up to its end, or until it is stopped. A failure is one of the database, not of the transfer. */
-enum hf_status hf__export_run(struct hf_scope *s, struct engine *e, struct transfer *transfer);
-enum hf_status hf__import_run(struct hf_scope *s, struct engine *e, struct transfer *transfer);
+enum hf_status hf__transfers_run_export(struct hf_scope *s, struct engine *e,
+                                        struct transfer *transfer);
+enum hf_status hf__transfers_run_import(struct hf_scope *s, struct engine *e,
+                                        struct transfer *transfer);
 
 #endif
