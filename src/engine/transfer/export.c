@@ -94,8 +94,8 @@ static enum hf_status export_describe(struct hf_scope *s, const struct transfer_
         .type = r->type,
     };
     if (record->state == TRANSFER_DONE) {
-        out->billed_bytes = record->bytes ? record->bytes : HF_ZERO;
-        out->item_count = record->items ? record->items : HF_ZERO;
+        out->billed_bytes = record->bytes;
+        out->item_count = record->items;
     }
     return HF_OK;
 }
