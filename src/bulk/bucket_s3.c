@@ -11,7 +11,11 @@
 
 #include <stdio.h>
 
-enum { BUCKET_NAME_MIN = 3, BUCKET_NAME_MAX = 63 };
+enum {
+    BUCKET_NAME_MIN = 3,
+    BUCKET_NAME_MAX = 63,
+    REFUSAL_MAX = 64 * 1024 /* bytes of an answer that is no object */
+};
 
 struct s3_bucket {
     struct bucket bucket;
@@ -149,7 +153,7 @@ static enum hf_status s3_read(struct hf_scope *s, struct bucket *bucket, struct 
                           .fields = {{HF_STR("Range"), range}},
                           .fields_len = 1,
                           .expect = len,
-                          .answer_max = len};
+                          .answer_max = len + REFUSAL_MAX};
     struct s3_answer answer;
     enum hf_status status;
 
@@ -163,7 +167,8 @@ static enum hf_status s3_read(struct hf_scope *s, struct bucket *bucket, struct 
         return HF_OK;
     }
     TRY(status);
-    if (answer.http.status != 206 && !(from == 0 && answer.http.status == 200))
+    if ((answer.http.status != 206 && !(from == 0 && answer.http.status == 200)) ||
+        answer.http.body.len > len)
         return hf__s3_unreadable(s, b->s3, "is not the requested range");
     *bytes = answer.http.body;
     return HF_OK;
