@@ -633,6 +633,101 @@ TEST(transfers, lists_in_pages)
     world_close(&p.w);
 }
 
+/* Without memory a call fails, or what it began goes on later; no record is counted twice. */
+TEST(transfers, any_allocation_may_fail)
+{
+    struct place p;
+
+    place_open(&p, t, "memory:");
+    text_write(&p, "in/1", LINE("a") "{'Item':{'x':{'S':'no key'}}}\n" LINE("b"));
+    text_write(&p, "in/2", LINE("c"));
+    ALLOC_SWEEP (t, nth) {
+        struct world w = {.t = t, .scope = hf_scope_new(test_env(t)), .url = "memory:"};
+        struct hf_str request = {NULL, 0}, answer = {NULL, 0};
+        enum hf_status status = HF_NOMEM;
+
+        if (w.scope)
+            status = hf_open(w.scope, HF_STR("memory:"), &p.w.options, &w.db);
+        if (status == HF_OK)
+            request =
+                world_json(&w,
+                           "{'S3BucketSource':{'S3Bucket':'bk','S3KeyPrefix':'in'},'InputFormat':"
+                           "'DYNAMODB_JSON','TableCreationParameters':" PK_TABLE("new", "") "}");
+        if (status == HF_OK)
+            status = world_exchange(&w, "ImportTable", request, &answer);
+        if (status == HF_OK)
+            (void)!hf_engine_upkeep(w.scope, w.db, NULL);
+        ALLOC_SWEEP_STOP(t);
+        if (status == HF_OK) {
+            upkeep(&w);
+            answer = world_ok(&w, "ListImports", "{}");
+            answer = callf(&w, "DescribeImport", "{'ImportArn':'%.*s'}",
+                           HF_FMT(member(&w, answer, "ImportArn")));
+            check_counts(&p, answer, "FAILED", "4", "3", "1");
+            CHECK_JSON(&w, "{'Count':3,'ScannedCount':3}", "Scan",
+                       "{'TableName':'new','Select':'COUNT'}");
+            CHECK_OK(hf_engine_check(w.scope, w.db, NULL));
+        }
+        hf_db_close(w.db);
+        hf_scope_free(w.scope);
+    }
+    world_close(&p.w);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+/* Wait until no import and no export of the database runs. */
+static void wait_until_ended(struct world *w)
+{
+    for (int tries = 0; tries < 60000; tries++) {
+        struct hf_str imports = world_ok(w, "ListImports", "{'PageSize':25}");
+        struct hf_str exports = world_ok(w, "ListExports", "{'MaxResults':25}");
+
+        if (!memmem(imports.ptr, imports.len, "IN_PROGRESS", 11) &&
+            !memmem(exports.ptr, exports.len, "IN_PROGRESS", 11))
+            return;
+        usleep(1000);
+        hf_scope_reset(w->scope);
+    }
+    fail_msg("they run for a minute");
+}
+
+/* Several at once, of which the database is closed in the middle, beside writers. */
+TEST(transfers, threads_run_them)
+{
+    enum { TABLES = 6, EACH = 400 };
+    struct place p;
+    struct hf__buf text;
+
+    place_open(&p, t, "disk:");
+    p.w.options.no_upkeep_thread = false;
+    world_reopen(&p.w);
+    world_ok(&p.w, "CreateTable", PK_TABLE("tab", ""));
+    text = (struct hf__buf){.scope = p.w.scope};
+    for (unsigned i = 0; i < EACH; i++)
+        hf__buf_format(&text, "{\"Item\":{\"pk\":{\"S\":\"%u\"}}}\n", i);
+    file_write(&p, "in/1", hf_bytes_of(text.ptr, text.len));
+    for (unsigned i = 0; i < TABLES; i++) {
+        CHECK(!is_error(callf(
+            &p.w, "ImportTable",
+            "{'S3BucketSource':{'S3Bucket':'bk','S3KeyPrefix':'in'},"
+            "'InputFormat':'DYNAMODB_JSON','TableCreationParameters':" PK_TABLE("new%u", "") "}",
+            i)));
+        fill_random(&p.w, "tab", 20);
+        world_ok(&p.w, "ExportTableToPointInTime",
+                 "{'TableArn':'arn:aws:dynamodb:us-east-1:123456789012:table/tab',"
+                 "'S3Bucket':'bk'}");
+    }
+    world_reopen(&p.w);
+    wait_until_ended(&p.w);
+    for (unsigned i = 0; i < TABLES; i++) {
+        struct hf_str answer = callf(&p.w, "Scan", "{'TableName':'new%u','Select':'COUNT'}", i);
+
+        CHECK_MEMBER(&p.w, "400", answer, "Count");
+    }
+    world_close(&p.w);
+}
+
 /* ---- killed half-way ------------------------------------------------------------------------ */
 
 #ifdef HF_KILL_POINTS

@@ -291,8 +291,9 @@ static void error_add(struct importing *x, int64_t number, const char *why)
             HF_FMT(x->record.object), (long long)number, why);
 }
 
-/* A put of an item that the table can have; false, and an error, when it cannot. */
-static bool change_make(struct importing *x, struct table *table, size_t at, struct change *change)
+/* A put of an item that the table can have; *fits is false, and there is an error more, when it cannot. */
+static enum hf_status change_make(struct importing *x, struct table *table, size_t at,
+                                  struct change *change, bool *fits)
 {
     struct hf_scope *s = x->chunk.scope;
     struct hf_item item = x->chunk.items[at];
@@ -308,11 +309,12 @@ static bool change_make(struct importing *x, struct table *table, size_t at, str
     *change = (struct change){.table = table, .after = {item, put.size}};
     if (status == HF_OK)
         status = hf__change_key(s, change, item);
-    if (status == HF_OK)
-        return true;
+    *fits = status == HF_OK;
+    if (status == HF_OK || status == HF_NOMEM)
+        return status;
     error_add(x, x->chunk.numbers[at], hf_scope_error_text(s));
     hf__scope_error_clear(s);
-    return false;
+    return HF_OK;
 }
 
 /* (2): of changes with the same key only the last one is left. */
@@ -395,8 +397,12 @@ static enum hf_status chunk_locked(struct importing *x)
         x->replaced = true;
         return hf__fail(s, HF_STOPPED, "The database was set to a snapshot");
     }
-    for (size_t i = 0; i < x->chunk.len; i++)
-        len += change_make(x, table, i, &changes[len]);
+    for (size_t i = 0; i < x->chunk.len; i++) {
+        bool fits;
+
+        TRY(change_make(x, table, i, &changes[len], &fits));
+        len += fits;
+    }
     x->record.items += (int64_t)len;
     return changes_apply(x, changes, drop_repeats(changes, len));
 }
@@ -504,6 +510,8 @@ static enum hf_status record_take(struct hf_scope *s, struct importing *x, struc
     enum outcome outcome;
     struct hf_str why;
 
+    hf__scope_alloc_clear(chunk->scope);
+    hf__scope_alloc_clear(x->columns);
     x->record.records++;
     if (wants_header(x)) {
         *broken = !columns_read(x, text, &why);
@@ -515,6 +523,8 @@ static enum hf_status record_take(struct hf_scope *s, struct importing *x, struc
         hf__scope_error_clear(chunk->scope);
         *broken = outcome == RECORD_BROKEN;
     }
+    if (hf__scope_alloc_failed(chunk->scope) || hf__scope_alloc_failed(x->columns))
+        return hf__fail_nomem(s); /* which says nothing about the record */
     if (outcome != RECORD_ITEM) {
         struct hf_str sentence = hf_scope_copy(chunk->scope, why);
 
@@ -538,7 +548,9 @@ static enum hf_status records_skip(struct hf_scope *s, struct importing *x, int6
     for (int64_t i = 0; i < count && found; i++) {
         TRY(hf__bulk_source_next(s, x->source, &text, &found));
         if (found && wants_header(x) && !columns_read(x, text, &why))
-            return hf__fail(s, HF_CORRUPT, "%.*s", HF_FMT(why));
+            return hf__scope_alloc_failed(x->columns)
+                       ? hf__fail_nomem(s)
+                       : hf__fail(s, HF_CORRUPT, "%.*s", HF_FMT(why));
     }
     return HF_OK;
 }
@@ -688,11 +700,14 @@ enum hf_status hf__transfers_run_import(struct hf_scope *s, struct engine *e,
 {
     struct importing x = {.e = e,
                           .transfer = transfer,
-                          .record = hf__transfers_progress(e, transfer),
                           .chunk = {.scope = hf_scope_new(&e->env)},
                           .columns = hf_scope_new(&e->env)};
-    enum hf_status status = x.chunk.scope && x.columns ? objects_read(s, &x) : hf__fail_nomem(s);
+    enum hf_status status = hf__transfers_stored(s, e, transfer, &x.record);
 
+    if (status != HF_OK)
+        x.own_failed = true;
+    else
+        status = x.chunk.scope && x.columns ? objects_read(s, &x) : hf__fail_nomem(s);
     if (status == HF_OK || x.replaced ||
         (status != HF_NOMEM && !x.own_failed && hf__scope_alive(s) == HF_OK))
         status = import_finish(s, &x, status);

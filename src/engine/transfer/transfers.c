@@ -100,12 +100,32 @@ static const char *part_of(int64_t kind)
     return kind == TRANSFER_EXPORT ? "/export/" : "/import/";
 }
 
+/* The setting that has its record; absent without memory. */
+static struct hf_str setting_of(struct hf_scope *s, const struct transfer *transfer)
+{
+    return hf_scope_format(s, SETTING "%c%.*s",
+                           transfer->record.kind == TRANSFER_EXPORT ? 'e' : 'i',
+                           HF_FMT(transfer->tail));
+}
+
+enum hf_status hf__transfers_stored(struct hf_scope *s, struct engine *e,
+                                    const struct transfer *transfer, struct transfer_record *record)
+{
+    struct hf_str name = setting_of(s, transfer);
+    struct hf_bytes json;
+
+    if (!name.ptr)
+        return hf__fail_nomem(s);
+    TRY(hf__setting_get(s, e, name.ptr, &json));
+    *record = (struct transfer_record){.kind = 0};
+    return hf__wire_read_answer(s, &record_fields, hf_str_of((const char *)json.ptr, json.len),
+                                record);
+}
+
 void hf__transfers_put_record(struct hf_scope *s, struct store_batch *batch,
                               const struct transfer *transfer, const struct transfer_record *record)
 {
-    struct hf_str name =
-        hf_scope_format(s, SETTING "%c%.*s", record->kind == TRANSFER_EXPORT ? 'e' : 'i',
-                        HF_FMT(transfer->tail));
+    struct hf_str name = setting_of(s, transfer);
     struct hf__buf json = {.scope = s};
 
     hf__wire_write(&json, &record_fields, record);
@@ -339,10 +359,14 @@ struct transfer_record hf__transfers_progress(struct engine *e, const struct tra
     return record;
 }
 
-/* Texts of progress live with the transfer. An object's key is kept until the next one. */
+/* Texts of progress live with the transfer. Without memory the old one is shown for longer. */
 static struct hf_str text_keep(struct transfer *transfer, struct hf_str old, struct hf_str text)
 {
-    return !text.ptr || hf_str_equal(old, text) ? old : hf_scope_copy(transfer->memory, text);
+    struct hf_str copy = old;
+
+    if (text.ptr && !hf_str_equal(old, text))
+        copy = hf_scope_copy(transfer->memory, text);
+    return copy.ptr ? copy : old;
 }
 
 void hf__transfers_set_progress(struct engine *e, struct transfer *transfer,

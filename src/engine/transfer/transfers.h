@@ -89,6 +89,11 @@ enum hf_status hf__transfers_reserve(struct hf_scope *s, struct engine *e);
 void hf__transfers_add(struct engine *e, struct transfer *transfer);
 void hf__transfers_free_one(struct engine *e, struct transfer *transfer);
 
+/* The record as it is stored, in the scope: what a run goes on from. */
+enum hf_status hf__transfers_stored(struct hf_scope *s, struct engine *e,
+                                    const struct transfer *transfer,
+                                    struct transfer_record *record);
+
 /* The progress of one, as others see it. */
 struct transfer_record hf__transfers_progress(struct engine *e, const struct transfer *transfer);
 void hf__transfers_set_progress(struct engine *e, struct transfer *transfer,
