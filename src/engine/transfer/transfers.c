@@ -720,6 +720,7 @@ static void start_thread(struct engine *e)
 {
     struct transfers *t = &e->transfers;
     struct worker *worker;
+    struct hf_scope *scope;
     size_t running = 0;
 
     ASSERT_HELD(&t->lock);
@@ -730,13 +731,13 @@ static void start_thread(struct engine *e)
     worker = hf__env_alloc(&e->env, sizeof(*worker));
     if (!worker)
         return;
-    *worker = (struct worker){.e = e, .s = hf_scope_new(&e->env)};
-    if (worker->s &&
-        pthread_create(&t->threads[t->threads_len], NULL, transfers_thread, worker) == 0) {
-        t->scopes[t->threads_len++] = worker->s;
+    scope = hf_scope_new(&e->env);
+    *worker = (struct worker){.e = e, .s = scope};
+    if (scope && pthread_create(&t->threads[t->threads_len], NULL, transfers_thread, worker) == 0) {
+        t->scopes[t->threads_len++] = scope; /* `worker` is the thread's now */
         return;
     }
-    hf_scope_free(worker->s);
+    hf_scope_free(scope);
     hf__env_free(&e->env, worker, sizeof(*worker));
     if (!t->threads_len)
         hf__env_log(&e->env, HF_LOG_ERROR, "exports and imports wait: no thread could be started");
