@@ -15,10 +15,7 @@
 
 #include "base/buf.h"
 
-#define ZLIB_CONST
-#include <zlib.h>
-
-enum { GZIP_WINDOW = 15 + 16, UNPACK_BYTES = 256 * 1024 };
+enum { UNPACK_BYTES = 256 * 1024 };
 
 struct source {
     struct hf_env env;
@@ -27,18 +24,15 @@ struct source {
     struct hf_scope *memory;
     struct hf_str key;
     enum bulk_form form;
-    enum bulk_packing packing;
     uint64_t read; /* bytes of the object */
     bool read_all;
     bool ended;
-    struct hf_bytes piece; /* what is left of it */
-    z_stream z;
-    bool z_open;
-    bool inside;         /* a member of gzip has begun and not ended */
-    struct hf__buf text; /* that was read and not handed out */
-    size_t from;         /* where in it the next record begins */
-    size_t looked;       /* up to where the end of that was looked for */
-    uint64_t given;      /* bytes before text */
+    struct hf_bytes piece;     /* what is left of it */
+    struct unpacker *unpacker; /* NULL: it is not compressed */
+    struct hf__buf text;       /* that was read and not handed out */
+    size_t from;               /* where in it the next record begins */
+    size_t looked;             /* up to where the end of that was looked for */
+    uint64_t given;            /* bytes before text */
     /* the state of the search: */
     bool quoted;
     char quote; /* of Ion: the quotes that the text is between; 0: none */
@@ -51,6 +45,7 @@ enum hf_status hf__bulk_source_open(struct hf_scope *s, struct bucket *bucket, s
 {
     struct hf_env env = hf__env_fill(hf__scope_env(s));
     struct source *made = hf__env_zalloc(&env, sizeof(*made));
+    enum hf_status status;
 
     *source = NULL;
     if (!made)
@@ -58,7 +53,6 @@ enum hf_status hf__bulk_source_open(struct hf_scope *s, struct bucket *bucket, s
     made->env = env;
     made->bucket = bucket;
     made->form = form;
-    made->packing = packing;
     made->text = (struct hf__buf){.env = &made->env};
     made->memory = hf_scope_new(&env);
     made->pieces = hf_scope_new(&env);
@@ -67,6 +61,11 @@ enum hf_status hf__bulk_source_open(struct hf_scope *s, struct bucket *bucket, s
     if (!made->pieces || !made->key.ptr) {
         hf__bulk_source_close(made);
         return hf__fail_nomem(s);
+    }
+    status = hf__bulk_unpack_open(s, packing, &made->unpacker);
+    if (status != HF_OK) {
+        hf__bulk_source_close(made);
+        return status;
     }
     *source = made;
     return HF_OK;
@@ -79,8 +78,7 @@ void hf__bulk_source_close(struct source *source)
     if (!source)
         return;
     env = source->env;
-    if (source->z_open)
-        inflateEnd(&source->z);
+    hf__bulk_unpack_close(source->unpacker);
     hf__buf_free(&source->text);
     hf_scope_free(source->pieces);
     hf_scope_free(source->memory);
@@ -119,31 +117,14 @@ static enum hf_status piece_read(struct hf_scope *s, struct source *source)
 }
 
 static enum hf_status source_unpack(struct hf_scope *s, struct source *source, uint8_t *room,
-                                    size_t max, size_t *got)
+                                    size_t *got)
 {
-    int result;
+    enum hf_status status =
+        hf__bulk_unpack(s, source->unpacker, &source->piece, room, UNPACK_BYTES, got);
 
-    if (!source->z_open && inflateInit2(&source->z, GZIP_WINDOW) != Z_OK)
-        return hf__fail_nomem(s);
-    source->z_open = true;
-    if (!source->inside && inflateReset(&source->z) != Z_OK)
-        return source_corrupt(s, source, "the gzip data is damaged");
-    source->inside = true;
-    source->z.next_in = source->piece.ptr;
-    source->z.avail_in = (unsigned)source->piece.len;
-    source->z.next_out = room;
-    source->z.avail_out = (unsigned)max;
-    result = inflate(&source->z, Z_NO_FLUSH);
-    source->piece.ptr += source->piece.len - source->z.avail_in;
-    source->piece.len = source->z.avail_in;
-    *got = max - source->z.avail_out;
-    if (result == Z_STREAM_END)
-        source->inside = false;
-    else if (result == Z_MEM_ERROR)
-        return hf__fail_nomem(s);
-    else if (result != Z_OK && result != Z_BUF_ERROR)
-        return source_corrupt(s, source, "the gzip data is damaged");
-    return HF_OK;
+    if (status != HF_CORRUPT)
+        return status;
+    return source_corrupt(s, source, hf_scope_copy(s, hf_str_from(hf_scope_error_text(s))).ptr);
 }
 
 /* Append some bytes to the text; *more is false at the end of the object. */
@@ -167,13 +148,13 @@ static enum hf_status text_grow(struct hf_scope *s, struct source *source, bool 
             if (!source->read_all)
                 TRY(piece_read(s, source));
             if (!source->piece.len) {
-                if (source->inside)
-                    return source_corrupt(s, source, "the gzip data ends too early");
+                if (hf__bulk_unpack_inside(source->unpacker))
+                    return source_corrupt(s, source, "the compressed data ends too early");
                 source->ended = true;
                 return HF_OK;
             }
         }
-        if (source->packing == SOURCE_PLAIN) {
+        if (!source->unpacker) {
             hf__buf_put(&source->text, source->piece.ptr, source->piece.len);
             got = source->piece.len;
             source->piece.len = 0;
@@ -182,7 +163,7 @@ static enum hf_status text_grow(struct hf_scope *s, struct source *source, bool 
         room = hf__buf_reserve(&source->text, UNPACK_BYTES);
         if (!room)
             break;
-        TRY(source_unpack(s, source, room, UNPACK_BYTES, &got));
+        TRY(source_unpack(s, source, room, &got));
         source->text.len += got;
     }
     if (source->text.failed)

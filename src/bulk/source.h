@@ -5,9 +5,9 @@
 #define HF_BULK_SOURCE_H
 
 #include "bulk/bucket.h"
+#include "bulk/unpack.h"
 
 enum bulk_form { SOURCE_LINES, SOURCE_CSV, SOURCE_ION };
-enum bulk_packing { SOURCE_PLAIN, SOURCE_GZIP };
 
 enum { SOURCE_RECORD_MAX = 16 * 1024 * 1024 }; /* bytes: as much as a request may have */
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include "base/buf.h"
 #include "http/http.h"
@@ -481,6 +482,35 @@ TEST(transfers, gzip_that_is_cut_is_one_error)
     check_counts(&p,
                  import_table(&p, "tab", "in", "DYNAMODB_JSON", ",'InputCompressionType':'GZIP'"),
                  "FAILED", "3", "2", "1");
+    world_close(&p.w);
+}
+
+/* Two frames of zstd; and one that is cut. */
+TEST(transfers, zstd)
+{
+    struct place p;
+    struct hf_str one, two;
+    char room[2048];
+    size_t len;
+
+    place_open(&p, t, "memory:");
+    one = world_json(&p.w, LINE("a") LINE("b"));
+    two = world_json(&p.w, LINE("c"));
+    len = ZSTD_compress(room, sizeof(room), one.ptr, one.len, 3);
+    CHECK(!ZSTD_isError(len));
+    len += ZSTD_compress(room + len, sizeof(room) - len, two.ptr, two.len, 3);
+    file_write(&p, "in/1", hf_bytes_of(room, len));
+    check_counts(&p,
+                 import_table(&p, "tab", "in", "DYNAMODB_JSON", ",'InputCompressionType':'ZSTD'"),
+                 "COMPLETED", "3", "3", "0");
+    file_write(&p, "cut/1", hf_bytes_of(room, len - 3));
+    check_counts(&p,
+                 import_table(&p, "cut", "cut", "DYNAMODB_JSON", ",'InputCompressionType':'ZSTD'"),
+                 "FAILED", "3", "2", "1");
+    text_write(&p, "no/1", LINE("a"));
+    check_counts(&p,
+                 import_table(&p, "not", "no", "DYNAMODB_JSON", ",'InputCompressionType':'ZSTD'"),
+                 "FAILED", "1", "0", "1");
     world_close(&p.w);
 }
 

@@ -148,6 +148,13 @@ enum hf_status hf__engine_list_imports(struct hf_scope *s, struct engine *e,
 
 /* ---- beginning one -------------------------------------------------------------------------- */
 
+static enum bulk_packing packing_of(const struct hf_import_table *r)
+{
+    return r->compression == HF_IMPORT_COMPRESSION_GZIP   ? BULK_GZIP
+           : r->compression == HF_IMPORT_COMPRESSION_ZSTD ? BULK_ZSTD
+                                                          : BULK_PLAIN;
+}
+
 static enum hf_status check_request(struct hf_scope *s, const struct hf_import_table *r)
 {
     static const char *const formats[] = {"", "DYNAMODB_JSON", "ION", "CSV"};
@@ -159,11 +166,10 @@ static enum hf_status check_request(struct hf_scope *s, const struct hf_import_t
                         "Invalid Request: Unsupported InputFormatOptions for the given input "
                         "format: %s.",
                         formats[r->format]);
-    if (r->compression == HF_IMPORT_COMPRESSION_ZSTD)
-        return hf__fail(s, HF_INVALID,
-                        "Invalid Request: InputCompressionType ZSTD is not supported by this "
-                        "database: use GZIP or NONE");
-    return HF_OK;
+    if (hf__bulk_unpack_check(s, packing_of(r)) == HF_OK)
+        return HF_OK;
+    return hf__fail(s, HF_INVALID, "Invalid Request: InputCompressionType ZSTD: %s",
+                    hf_scope_copy(s, hf_str_from(hf_scope_error_text(s))).ptr);
 }
 
 enum hf_status hf__transfers_record_import(struct hf_scope *s, struct engine *e,
@@ -583,8 +589,6 @@ static enum hf_status object_read(struct hf_scope *s, struct importing *x, struc
     enum bulk_form form = r->format == HF_IMPORT_CSV   ? SOURCE_CSV
                           : r->format == HF_IMPORT_ION ? SOURCE_ION
                                                        : SOURCE_LINES;
-    enum bulk_packing packing =
-        r->compression == HF_IMPORT_COMPRESSION_GZIP ? SOURCE_GZIP : SOURCE_PLAIN;
     int64_t skip = hf_str_equal(x->record.object, key) ? x->record.records : 0;
     enum hf_status status;
 
@@ -594,7 +598,7 @@ static enum hf_status object_read(struct hf_scope *s, struct importing *x, struc
         if (!x->record.object.ptr)
             return hf__fail_nomem(s);
     }
-    TRY(hf__bulk_source_open(s, x->bucket, key, form, packing, &x->source));
+    TRY(hf__bulk_source_open(s, x->bucket, key, form, packing_of(r), &x->source));
     status = records_skip(s, x, skip);
     if (status == HF_CORRUPT) { /* the object is another one than before */
         x->record.processed++;
