@@ -280,19 +280,25 @@ static enum hf_status export_locked(struct hf_scope *s, struct engine *e,
     struct hf_export_description description;
     struct transfer *transfer = hf__transfers_by_token(e, TRANSFER_EXPORT, request->client_token);
     struct transfer_record record;
+    bool made = !transfer;
+    enum hf_status status;
 
     ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
-    if (transfer)
-        TRY(check_same(s, request, transfer->record.export_request));
-    else
+    if (made)
         TRY(make_locked(s, e, request, &transfer));
+    else
+        TRY(check_same(s, request, transfer->record.export_request));
     record = hf__transfers_progress(e, transfer);
-    TRY(export_describe(s, &record, &description));
-    return hf__transfers_copy(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
-                              &(struct hf_export_table_to_point_in_time_result){.description =
-                                                                                    &description},
-                              result);
+    status = export_describe(s, &record, &description);
+    if (status == HF_OK)
+        status = hf__transfers_copy(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME,
+                                    &(struct hf_export_table_to_point_in_time_result){
+                                        .description = &description},
+                                    result);
+    if (status != HF_OK && made) /* it has begun, and only the answer is missing */
+        hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
 }
 
 enum hf_status

@@ -211,6 +211,8 @@ static enum hf_status import_locked(struct hf_scope *s, struct engine *e,
     struct hf_import_description description;
     struct transfer_record record;
     struct transfer *transfer;
+    enum hf_status status;
+    bool made;
 
     ASSERT_SCHEMA_WRITTEN(e);
     TRY(hf__engine_fit(s, e)); /* this call may have waited for a restore that failed */
@@ -222,7 +224,8 @@ static enum hf_status import_locked(struct hf_scope *s, struct engine *e,
         return hf__fail_as(s, HF_IN_USE, "ImportConflictException",
                            "Import conflict: Duplicate request detected with conflicting "
                            "parameters");
-    if (!transfer) {
+    made = !transfer;
+    if (made) {
         if (there)
             return fail_exists(s, name);
         TRY(hf__transfers_allowed(s, e, TRANSFER_IMPORT));
@@ -233,9 +236,12 @@ static enum hf_status import_locked(struct hf_scope *s, struct engine *e,
     }
     record = hf__transfers_progress(e, transfer);
     import_describe(&record, &description);
-    return hf__transfers_copy(s, HF_OP_IMPORT_TABLE,
-                              &(struct hf_import_table_result){.description = &description},
-                              result);
+    status =
+        hf__transfers_copy(s, HF_OP_IMPORT_TABLE,
+                           &(struct hf_import_table_result){.description = &description}, result);
+    if (status != HF_OK && made) /* it has begun, and only the answer is missing */
+        hf__scope_error_edit(s)->may_have_happened = true;
+    return status;
 }
 
 enum hf_status hf__engine_import_table(struct hf_scope *s, struct engine *e,

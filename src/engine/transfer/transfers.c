@@ -207,6 +207,8 @@ static enum hf_status transfer_make(struct hf_scope *s, struct engine *e, struct
         *out = made;
         return HF_OK;
     }
+    if (hf__scope_alloc_failed(memory))
+        status = HF_NOMEM;
     hf_scope_free(memory);
     return status == HF_NOMEM
                ? hf__fail_nomem(s)
@@ -297,7 +299,7 @@ enum hf_status hf__transfers_new(struct hf_scope *s, struct engine *e,
     if (!record->arn.ptr || !record->client_token.ptr)
         return hf__fail_nomem(s);
     hf__wire_write(&json, &record_fields, record);
-    if (json.failed)
+    if (json.failed || hf__scope_alloc_failed(s)) /* or a part of it is missing */
         return hf__fail_nomem(s);
     return transfer_make(s, e, hf_str_of((const char *)json.ptr, json.len), transfer);
 }
