@@ -36,7 +36,8 @@
 #include "base/kill.h"
 
 enum {
-    CHUNK_ITEMS = 100,
+    CHUNK_ITEMS =
+        50, /* so many latches at a time, of which tools that look for deadlocks know 64 */
     CHUNK_RECORDS = 1000,
     CHUNK_BYTES = 512 * 1024,
     LOGGED_ERRORS_MAX = 20 /* of one import, since the database was opened */
