@@ -408,7 +408,8 @@ static void list(struct call *call)
         if (!str_after(hf_str_from(object->key), prefix, &rest) ||
             (token.ptr && strncmp(object->key, token.ptr, token.len) <= 0 && !fake->same_page))
             continue;
-        if (!fake->deep_lists && memchr(rest.ptr, '/', rest.len)) /* one prefix, which counts and is not looked at */
+        if (!fake->deep_lists &&
+            memchr(rest.ptr, '/', rest.len)) /* one prefix, which counts and is not looked at */
             continue;
         if (sent == page) {
             more = true;
