@@ -48,7 +48,8 @@ target_link_libraries(holdfast PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH>
 hf_library(holdfast_engine holdfast-engine engine)
 target_link_libraries(holdfast_engine
     PUBLIC holdfast
-    PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH> $<BUILD_INTERFACE:${ROCKSDB_LIBRARY}>)
+    PRIVATE $<BUILD_INTERFACE:PkgConfig::XXHASH> $<BUILD_INTERFACE:PkgConfig::ZLIB>
+            $<BUILD_INTERFACE:${ROCKSDB_LIBRARY}>)
 
 hf_library(holdfast_server holdfast-server server)
 target_link_libraries(holdfast_server
@@ -64,7 +65,7 @@ set_target_properties(holdfast_engine holdfast_server PROPERTIES INSTALL_RPATH "
 target_link_libraries(holdfast_static INTERFACE Threads::Threads
     $<INSTALL_INTERFACE:-lxxhash;-lssl;-lcrypto;-ldeflate>)
 target_link_libraries(holdfast_engine_static INTERFACE
-    holdfast_static $<INSTALL_INTERFACE:-lrocksdb>)
+    holdfast_static $<INSTALL_INTERFACE:-lrocksdb;-lz>)
 target_link_libraries(holdfast_server_static INTERFACE
     holdfast_engine_static $<INSTALL_INTERFACE:-luv;-lssl;-lcrypto;-ldeflate>)
 

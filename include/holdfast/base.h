@@ -166,7 +166,8 @@ static inline bool hf_str_equal(struct hf_str a, struct hf_str b)
     X("ExportNotFoundException", NOT_FOUND)                                                        \
     X("ExportConflictException", IN_USE)                                                           \
     X("ImportNotFoundException", NOT_FOUND)                                                        \
-    X("ImportConflictException", IN_USE)
+    X("ImportConflictException", IN_USE)                                                           \
+    X("InvalidExportTimeException", INVALID)
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, number, wire, text) HF_##name = number,

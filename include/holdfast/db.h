@@ -19,7 +19,7 @@
  *
  * A request struct and its function have the same name, so C++ has to say `struct hf_get_item` as C
  * does. Requests and results are declared by subject, in db_items.h, db_tables.h, db_streams.h,
- * db_backups.h and db_services.h; this header includes all of them.
+ * db_backups.h, db_services.h and db_transfers.h; this header includes all of them.
  */
 #ifndef HOLDFAST_DB_H
 #define HOLDFAST_DB_H
@@ -31,6 +31,7 @@
 #include <holdfast/db_services.h>
 #include <holdfast/db_streams.h>
 #include <holdfast/db_tables.h>
+#include <holdfast/db_transfers.h>
 #include <holdfast/env.h>
 #include <holdfast/item.h>
 #include <holdfast/scope.h>

@@ -96,6 +96,7 @@ enum hf_op {
     HF_OP_UPDATE_GLOBAL_TABLE,
     HF_OP_UPDATE_GLOBAL_TABLE_SETTINGS,
     HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING,
+    HF_OP_IMPORT_TABLE,
     HF_OP_COUNT
 };
 
@@ -631,7 +632,7 @@ hf_describe_contributor_insights(struct hf_scope *s, struct hf_db *db,
                                  struct hf_describe_contributor_insights_result *result);
 
 /*
- * DescribeExport: an export of a table. The embedded engine has none.
+ * DescribeExport: an export of a table: whether it is done, what it wrote, or why it failed.
  *
  * HF_NOT_FOUND  no such export (ExportNotFoundException)
  */
@@ -654,7 +655,8 @@ hf_describe_global_table(struct hf_scope *s, struct hf_db *db,
                          struct hf_describe_global_table_result *result);
 
 /*
- * DescribeImport: an import of a table. The embedded engine has none.
+ * DescribeImport: an import into a new table: whether it is done, what it read and put, or why it
+ * failed.
  *
  * HF_NOT_FOUND  no such import (ImportNotFoundException)
  */
@@ -704,7 +706,7 @@ hf_list_contributor_insights(struct hf_scope *s, struct hf_db *db,
                              struct hf_list_contributor_insights_result *result);
 
 /*
- * ListExports: a page of the exports of a table, or of all. The embedded engine has none.
+ * ListExports: a page of the exports of a table, or of all, the newest first; for 90 days.
  */
 struct hf_list_exports;
 struct hf_list_exports_result;
@@ -724,7 +726,7 @@ hf_list_global_tables(struct hf_scope *s, struct hf_db *db,
                       struct hf_list_global_tables_result *result);
 
 /*
- * ListImports: a page of the imports of a table, or of all. The embedded engine has none.
+ * ListImports: a page of the imports of a table, or of all, the newest first; for 90 days.
  */
 struct hf_list_imports;
 struct hf_list_imports_result;
@@ -772,11 +774,17 @@ HF_API HF_NODISCARD enum hf_status hf_disable_kinesis_streaming_destination(
     struct hf_disable_kinesis_streaming_destination_result *result);
 
 /*
- * ExportTableToPointInTime: export a table to S3. This needs point-in-time recovery, which the
- * embedded engine does not have. Clients do not retry it while its outcome is unknown.
+ * ExportTableToPointInTime: export a table to files in a bucket, in the background:
+ * hf_describe_export() says when it is done. The embedded engine exports the table as of this
+ * call, without point-in-time recovery. Clients do not retry it while its outcome is unknown.
  *
  * HF_NOT_FOUND    no such table (TableNotFoundException)
- * HF_UNSUPPORTED  always, from the embedded engine (PointInTimeRecoveryUnavailableException)
+ * HF_IN_USE       the token was used for another export (ExportConflictException)
+ * HF_LIMIT        too many exports are running
+ * HF_INVALID      the database has no buckets (hf_engine_options.buckets); or the moment is in the
+ *                 future (InvalidExportTimeException)
+ * HF_UNSUPPORTED  the embedded engine was asked for the changes of a period, or for a moment in the
+ *                 past (PointInTimeRecoveryUnavailableException)
  */
 struct hf_export_table_to_point_in_time;
 struct hf_export_table_to_point_in_time_result;
@@ -852,6 +860,23 @@ HF_API HF_NODISCARD enum hf_status
 hf_update_table_replica_auto_scaling(struct hf_scope *s, struct hf_db *db,
                                      const struct hf_update_table_replica_auto_scaling *request,
                                      struct hf_update_table_replica_auto_scaling_result *result);
+
+/*
+ * ImportTable: create a table and put the items of files in a bucket into it, in the background.
+ * Until that has ended, the table is CREATING. An import of which some records could not be put
+ * ends as FAILED, and the table has the others. Clients do not retry it while its outcome is
+ * unknown.
+ *
+ * HF_IN_USE   a table of that name exists; or the token was used for an import into another table
+ *             (ImportConflictException)
+ * HF_LIMIT    too many imports are running, or too many tables
+ * HF_INVALID  the database has no buckets (hf_engine_options.buckets)
+ */
+struct hf_import_table;
+struct hf_import_table_result;
+HF_API HF_NODISCARD enum hf_status hf_import_table(struct hf_scope *s, struct hf_db *db,
+                                                   const struct hf_import_table *request,
+                                                   struct hf_import_table_result *result);
 
 #ifdef __cplusplus
 #pragma GCC diagnostic pop

@@ -1,7 +1,7 @@
 /*
  * Requests and results of operations on what surrounds a table: resource policies, which are stored
- * and not enforced; global tables, auto scaling, Kinesis, contributor insights, exports and imports,
- * of which the embedded engine has none. The functions are in db_ops.h; db.h includes both, and says
+ * and not enforced; global tables, auto scaling, Kinesis, contributor insights, of which the embedded
+ * engine has none. The functions are in db_ops.h; db.h includes both, and says
  * what holds for all requests.
  */
 #ifndef HOLDFAST_DB_SERVICES_H
@@ -273,110 +273,6 @@ struct hf_list_contributor_insights_result {
     const struct hf_insights_summary *summaries;
     size_t summaries_len;
     struct hf_str next_token;
-    uint64_t reserved[4];
-};
-
-struct hf_list_exports {
-    struct hf_str table_arn;
-    int64_t limit;
-    struct hf_str next_token;
-    uint64_t reserved[4];
-};
-
-struct hf_export_summary {
-    struct hf_str arn;
-    struct hf_str status;
-    struct hf_str type;
-    uint64_t reserved[4];
-};
-
-struct hf_list_exports_result {
-    const struct hf_export_summary *exports;
-    size_t exports_len;
-    struct hf_str next_token;
-    uint64_t reserved[4];
-};
-
-struct hf_describe_export {
-    struct hf_str arn;
-    uint64_t reserved[4];
-};
-
-struct hf_export_description {
-    struct hf_str arn;
-    struct hf_str status;
-    int64_t started_us;
-    int64_t ended_us;
-    struct hf_str table_arn;
-    struct hf_str table_id;
-    struct hf_str bucket;
-    struct hf_str prefix;
-    struct hf_str format;
-    int64_t item_count;
-    uint64_t reserved[4];
-};
-
-struct hf_describe_export_result {
-    const struct hf_export_description *description;
-    uint64_t reserved[4];
-};
-
-/* Refused: an export needs point-in-time recovery, which no table has. */
-struct hf_export_table_to_point_in_time {
-    struct hf_str table_arn;
-    struct hf_str bucket;
-    uint64_t reserved[4];
-};
-
-struct hf_export_table_to_point_in_time_result {
-    const struct hf_export_description *description;
-    uint64_t reserved[4];
-};
-
-struct hf_list_imports {
-    struct hf_str table_arn;
-    int64_t limit;
-    struct hf_str next_token;
-    uint64_t reserved[4];
-};
-
-struct hf_import_summary {
-    struct hf_str arn;
-    struct hf_str status;
-    struct hf_str table_arn;
-    struct hf_str format;
-    int64_t started_us;
-    int64_t ended_us;
-    uint64_t reserved[4];
-};
-
-struct hf_list_imports_result {
-    const struct hf_import_summary *imports;
-    size_t imports_len;
-    struct hf_str next_token;
-    uint64_t reserved[4];
-};
-
-struct hf_describe_import {
-    struct hf_str arn;
-    uint64_t reserved[4];
-};
-
-struct hf_import_description {
-    struct hf_str arn;
-    struct hf_str status;
-    struct hf_str table_arn;
-    struct hf_str table_id;
-    struct hf_str format;
-    int64_t started_us;
-    int64_t ended_us;
-    int64_t imported_count;
-    int64_t error_count;
-    uint64_t reserved[4];
-};
-
-struct hf_describe_import_result {
-    const struct hf_import_description *description;
     uint64_t reserved[4];
 };
 

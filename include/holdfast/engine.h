@@ -63,7 +63,8 @@ struct hf_engine_options {
     bool no_create;           /* the directory has to exist, with a database in it */
     uint64_t bulk_bytes;      /* about to be put at once: meanwhile, tables are merged less often */
     const struct hf_backup_options
-        *backup; /* copy it elsewhere while it is used: backup.h; default: no */
+        *backup;           /* copy it elsewhere while it is used: backup.h; default: no */
+    struct hf_str buckets; /* where the buckets of exports and imports are; default: nowhere */
 };
 
 /*
@@ -77,6 +78,11 @@ struct hf_engine_options {
  * Any number of processes may open a directory read-only at the same time, but not while another
  * process writes. Changes that are not in table files yet are held in memory, whatever
  * memtable_bytes says. The disk may be full.
+ *
+ * `buckets` is a URL: the bucket B of ExportTableToPointInTime and ImportTable is, with "dir:PATH",
+ * the folder PATH/B, which has to exist; with "s3://?endpoint=URL", the bucket B of that service, and of
+ * Amazon S3 without an endpoint; with "s3://OUTER/PREFIX", what is below PREFIX/B/ in the bucket OUTER.
+ * (Parameters and credentials as in blob.h.) Without it those two operations are refused.
  *
  * HF_INVALID   the URL is unknown, the directory holds something else, or an option is invalid: a
  *              region or account is up to 64 letters, digits, - and _

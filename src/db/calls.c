@@ -408,3 +408,10 @@ hf_update_table_replica_auto_scaling(struct hf_scope *s, struct hf_db *db,
 {
     return hf_db_call(s, db, HF_OP_UPDATE_TABLE_REPLICA_AUTO_SCALING, request, result);
 }
+
+enum hf_status hf_import_table(struct hf_scope *s, struct hf_db *db,
+                               const struct hf_import_table *request,
+                               struct hf_import_table_result *result)
+{
+    return hf_db_call(s, db, HF_OP_IMPORT_TABLE, request, result);
+}

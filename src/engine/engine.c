@@ -6,6 +6,7 @@
 #include "backup/ship.h"
 #include "base/cond_monotonic.h"
 #include "blob/blob.h"
+#include "bulk/bucket.h"
 #include "engine/backup/backups.h"
 #include "engine/engine.h"
 #include "engine/item/counts.h"
@@ -14,6 +15,7 @@
 #include "engine/setting.h"
 #include "engine/stream/streams.h"
 #include "engine/table/catalog.h"
+#include "engine/transfer/transfers.h"
 #include "engine/write/write.h"
 #include "expr/cache.h"
 #include "ops/fields.h"
@@ -184,6 +186,7 @@ static enum hf_status load_all(struct hf_scope *s, struct engine *e)
     TRY(hf__catalog_check_ids(s, e, e->next_id));
     TRY(hf__sequencer_load(s, e));
     TRY(hf__counts_load(s, e));
+    TRY(hf__transfers_load(s, e));
     return e->read_only ? HF_OK : hf__backups_resume(s, e);
 }
 
@@ -224,6 +227,12 @@ static enum hf_status apply_options(struct hf_scope *s, struct engine *e,
     e->wording = o->wording == HF_WORDING_2026 ? HF__WORDING_2026 : HF__WORDING_CLASSIC;
     TRY(arn_part(s, e, "region", o->region, HF_STR("us-east-1"), &e->region));
     TRY(arn_part(s, e, "account", o->account, HF_STR("123456789012"), &e->account));
+    if (o->buckets.ptr) {
+        TRY(hf__bulk_bucket_check(s, o->buckets));
+        e->transfers.buckets = hf_scope_copy(e->memory, o->buckets);
+        if (!e->transfers.buckets.ptr)
+            return hf__fail_nomem(s);
+    }
     e->cache = hf__expr_cache_new(&e->env);
     return e->cache ? HF_OK : hf__fail_nomem(s);
 }
@@ -277,6 +286,7 @@ static void init_locks(struct engine *e)
     pthread_mutex_init(&e->maintenance_lock, NULL);
     pthread_mutex_init(&e->counting, NULL);
     pthread_mutex_init(&e->blobs_lock, NULL);
+    hf__transfers_init(e);
     for (size_t i = 0; i < LATCH_COUNT; i++)
         pthread_mutex_init(&e->latches[i].lock, NULL);
 }
@@ -285,6 +295,7 @@ static void destroy_locks(struct engine *e)
 {
     for (size_t i = 0; i < LATCH_COUNT; i++)
         pthread_mutex_destroy(&e->latches[i].lock);
+    hf__transfers_destroy(e);
     pthread_mutex_destroy(&e->blobs_lock);
     pthread_mutex_destroy(&e->counting);
     pthread_mutex_destroy(&e->maintenance_lock);
@@ -299,10 +310,12 @@ static void engine_free(struct engine *e)
 {
     struct hf_env env = e->env;
 
+    hf__transfers_stop(e);
     hf__engine_maintenance_stop(e);
     hf__ship_close(e->shipper);
     if (e->opened)
         hf__store_snapshot_close(e->store, e->opened);
+    hf__transfers_free(e);
     hf__backups_free(e);
     hf__catalog_free(e);
     hf__streams_free(e);
@@ -319,6 +332,7 @@ static void engine_close(struct hf_db *db)
     struct engine *e = (struct engine *)(void *)db;
     struct hf_scope *s = hf_scope_new(&e->env);
 
+    hf__transfers_stop(e);
     assert(!e->sequencer.first); /* no call is under way */
     hf__engine_maintenance_stop(e);
     if (s && !e->read_only)
@@ -465,6 +479,8 @@ enum hf_status hf__engine_open_on(struct hf_scope *s, struct hf__store *store,
         status = start_backup(s, e, &o);
     if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
         status = hf__engine_maintenance_start(s, e);
+    if (status == HF_OK && !o.no_upkeep_thread && !o.read_only)
+        hf__transfers_start(e);
     if (status != HF_OK) {
         engine_free(e);
         return status;

@@ -10,6 +10,7 @@
  *     latches           one of LATCH_COUNT per partition; a writer holds those of all partitions
  *                       that it reads and writes, taken in ascending order. Readers take none.
  *     sequencer.lock    briefly, to assign sequence numbers
+ *     transfers.lock    briefly, for the progress of exports and imports
  *
  * What always holds:
  *
@@ -37,6 +38,7 @@ struct hf__shipper;
 struct table;
 struct stream;
 struct backup;
+struct transfer;
 
 enum { LATCH_COUNT = 1024 }; /* power of two */
 
@@ -59,6 +61,25 @@ struct backups {
     struct backup **list; /* by tail */
     size_t len;
     size_t cap;
+};
+
+enum { TRANSFER_THREADS = 4 };
+
+/* Exports and imports: transfer/transfers.c. Its lock is the last one that is taken. */
+struct transfers {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct transfer *
+        *list; /* by tail, the oldest first; grows with the schema locked for writing */
+    size_t len;
+    size_t cap;
+    atomic_int importing; /* imports that run */
+    bool threaded;        /* no: hf_engine_upkeep() does the work */
+    bool stop;
+    pthread_t threads[TRANSFER_THREADS];
+    struct hf_scope *scopes[TRANSFER_THREADS]; /* are canceled when the database is closed */
+    size_t threads_len;
+    struct hf_str buckets; /* the URL where buckets are; absent: there are none */
 };
 
 struct sequencer {
@@ -110,6 +131,8 @@ struct engine {
     struct catalog catalog;         /* guarded by schema */
     struct streams streams;         /* guarded by schema */
     struct backups backups;         /* guarded by schema */
+    struct transfers transfers;     /* see transfer/transfers.h */
+    atomic_ullong restores;         /* how often it was set to a snapshot */
     uint32_t next_id; /* of tables, indexes, streams, backups; guarded by schema (write) */
     struct sequencer sequencer;
     struct latch latches[LATCH_COUNT];

@@ -401,6 +401,75 @@ static void check_utf8(struct violations *v, const struct field *field, const vo
         violation_add(v, field, base, true, "Member must be UTF-8", INT64_MIN);
 }
 
+static bool is_alphanumeric(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool is_client_token(struct hf_str text)
+{
+    return text.len > 0 && !memchr(text.ptr, '$', text.len);
+}
+
+static bool is_bucket(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (!is_alphanumeric(c) && c != '.' && c != '-' && c != '_')
+            return false;
+    }
+    return text.len >= 2 && is_alphanumeric(text.ptr[0]) && is_alphanumeric(text.ptr[text.len - 1]);
+}
+
+static bool is_account(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.len == 12;
+}
+
+static bool is_delimiter(struct hf_str text)
+{
+    static const char delimiters[] = {',', ';', ':', '|', '\t', ' '};
+
+    return text.len == 1 && memchr(delimiters, text.ptr[0], sizeof(delimiters));
+}
+
+static bool is_hex16(struct hf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
+            return false;
+    }
+    return text.len > 0 && text.len % 16 == 0;
+}
+
+#define MATCHES "Member must satisfy regular expression pattern: "
+
+/* Patterns of the model but that of names of tables, which has rules of its own. */
+static const struct {
+    bool (*matches)(struct hf_str text);
+    const char *constraint;
+} patterns[] = {
+    [PATTERN_CLIENT_TOKEN] = {is_client_token, MATCHES "^[^\\$]+$"},
+    [PATTERN_BUCKET] = {is_bucket, MATCHES "^[a-z0-9A-Z]+[\\.\\-\\w]*[a-z0-9A-Z]+$"},
+    [PATTERN_ACCOUNT] = {is_account, MATCHES "[0-9]{12}"},
+    [PATTERN_DELIMITER] = {is_delimiter, MATCHES "[,;:|\\t ]"},
+    [PATTERN_HEX16] = {is_hex16, MATCHES "([0-9a-f]{16})+"},
+};
+
+static void check_pattern(struct violations *v, const struct field *field, const void *base,
+                          struct hf_str text)
+{
+    assert((size_t)field->pattern < ARRAY_LEN(patterns));
+    if (patterns[field->pattern].matches && !patterns[field->pattern].matches(text))
+        violation_add(v, field, base, false, patterns[field->pattern].constraint, INT64_MIN);
+}
+
 static void check_str(struct violations *v, const struct field *field, const void *base)
 {
     struct hf_str text = str_of(field, base);
@@ -414,6 +483,7 @@ static void check_str(struct violations *v, const struct field *field, const voi
                           INT64_MIN);
         max = TABLE_NAME_MAX;
     }
+    check_pattern(v, field, base, text);
     check_length(v, field, base, text.len, max);
     check_utf8(v, field, base, text);
 }

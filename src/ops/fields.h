@@ -73,7 +73,12 @@ enum {
 enum field_pattern {
     PATTERN_NONE,
     PATTERN_TABLE_NAME, /* [a-zA-Z0-9_.-]+ */
-    PATTERN_SHARD_ID
+    PATTERN_SHARD_ID,
+    PATTERN_CLIENT_TOKEN, /* of exports and imports; constraints.c has what follows, too */
+    PATTERN_BUCKET,
+    PATTERN_ACCOUNT,
+    PATTERN_DELIMITER,
+    PATTERN_HEX16
 };
 
 /*

@@ -1,7 +1,6 @@
 /*
  * ops/fields_services.c: the fields of operations about what other services and other regions do
- * for a table: global tables, Kinesis, contributor insights, exports and imports. One machine has
- * none of it, so the answers are empty; their fields are here for clients that read the answers
+ * for a table: global tables, Kinesis, contributor insights. One machine has none of it, so the answers are empty; their fields are here for clients that read the answers
  * of a service that does.
  */
 #include "ops/table.h"
@@ -13,7 +12,7 @@ ENUM(insights_actions, "[ENABLE, DISABLE]", "ENABLE", "DISABLE");
 ENUM(insights_modes, "[THROTTLED_KEYS, ACCESSED_AND_THROTTLED_KEYS]", "ACCESSED_AND_THROTTLED_KEYS",
      "THROTTLED_KEYS");
 
-enum { INSIGHTS_MAX = 100, TRANSFERS_MAX = 25 };
+enum { INSIGHTS_MAX = 100 };
 
 /* ---- global tables -------------------------------------------------------------------------- */
 
@@ -281,123 +280,4 @@ static const struct field list_contributor_insights_result_list[] = {
     STR("NextToken", next_token, .rules = 0),
 };
 OP_TABLE(list_contributor_insights_result, "ListContributorInsightsOutput");
-#undef T
-
-/* ---- exports and imports -------------------------------------------------------------------- */
-
-#define T hf_list_exports
-static const struct field list_exports_list[] = {
-    ARN("TableArn", table_arn, LENGTH(1, 1024)),
-    INT("MaxResults", limit, RANGE(1, TRANSFERS_MAX)),
-    STR("NextToken", next_token, .rules = 0),
-};
-OP_TABLE(list_exports, "ListExportsInput");
-#undef T
-
-#define T hf_export_summary
-static const struct field export_summary_list[] = {
-    ARN("ExportArn", arn, .rules = 0),
-    STR("ExportStatus", status, .rules = 0),
-    STR("ExportType", type, .rules = 0),
-};
-static TABLE(export_summary, "ExportSummary");
-#undef T
-
-#define T hf_list_exports_result
-static const struct field list_exports_result_list[] = {
-    STRUCTS("ExportSummaries", exports, export_summary, LISTED),
-    STR("NextToken", next_token, .rules = 0),
-};
-OP_TABLE(list_exports_result, "ListExportsOutput");
-#undef T
-
-#define T hf_describe_export
-static const struct field describe_export_list[] = {
-    ARN("ExportArn", arn, REQUIRED, LENGTH(37, 1024)),
-};
-OP_TABLE(describe_export, "DescribeExportInput");
-#undef T
-
-#define T hf_export_description
-static const struct field export_description_list[] = {
-    ARN("ExportArn", arn, .rules = 0),         STR("ExportStatus", status, .rules = 0),
-    TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
-    ARN("TableArn", table_arn, .rules = 0),    STR("TableId", table_id, .rules = 0),
-    STR("S3Bucket", bucket, .rules = 0),       STR("S3Prefix", prefix, .rules = 0),
-    STR("ExportFormat", format, .rules = 0),   INT("ItemCount", item_count, LONG),
-};
-static TABLE(export_description, "ExportDescription");
-#undef T
-
-#define T hf_describe_export_result
-static const struct field describe_export_result_list[] = {
-    STRUCT("ExportDescription", description, export_description, .rules = 0),
-};
-OP_TABLE(describe_export_result, "DescribeExportOutput");
-#undef T
-
-#define T hf_export_table_to_point_in_time
-static const struct field export_table_to_point_in_time_list[] = {
-    ARN("TableArn", table_arn, REQUIRED, LENGTH(1, 1024)),
-    STR("S3Bucket", bucket, REQUIRED, LENGTH(0, 255)),
-};
-OP_TABLE(export_table_to_point_in_time, "ExportTableToPointInTimeInput");
-#undef T
-
-#define T hf_export_table_to_point_in_time_result
-static const struct field export_table_to_point_in_time_result_list[] = {
-    STRUCT("ExportDescription", description, export_description, .rules = 0),
-};
-OP_TABLE(export_table_to_point_in_time_result, "ExportTableToPointInTimeOutput");
-#undef T
-
-#define T hf_list_imports
-static const struct field list_imports_list[] = {
-    ARN("TableArn", table_arn, LENGTH(1, 1024)),
-    INT("PageSize", limit, RANGE(1, TRANSFERS_MAX)),
-    STR("NextToken", next_token, LENGTH(112, 1024)),
-};
-OP_TABLE(list_imports, "ListImportsInput");
-#undef T
-
-#define T hf_import_summary
-static const struct field import_summary_list[] = {
-    ARN("ImportArn", arn, .rules = 0),         STR("ImportStatus", status, .rules = 0),
-    ARN("TableArn", table_arn, .rules = 0),    STR("InputFormat", format, .rules = 0),
-    TIME("StartTime", started_us, .rules = 0), TIME("EndTime", ended_us, .rules = 0),
-};
-static TABLE(import_summary, "ImportSummary");
-#undef T
-
-#define T hf_list_imports_result
-static const struct field list_imports_result_list[] = {
-    STRUCTS("ImportSummaryList", imports, import_summary, LISTED),
-    STR("NextToken", next_token, .rules = 0),
-};
-OP_TABLE(list_imports_result, "ListImportsOutput");
-#undef T
-
-#define T hf_describe_import
-static const struct field describe_import_list[] = {
-    ARN("ImportArn", arn, REQUIRED, LENGTH(37, 1024)),
-};
-OP_TABLE(describe_import, "DescribeImportInput");
-#undef T
-
-#define T hf_import_description
-static const struct field import_description_list[] = {
-    ARN("ImportArn", arn, .rules = 0),      STR("ImportStatus", status, .rules = 0),
-    ARN("TableArn", table_arn, .rules = 0), STR("TableId", table_id, .rules = 0),
-    STR("InputFormat", format, .rules = 0), TIME("StartTime", started_us, .rules = 0),
-    TIME("EndTime", ended_us, .rules = 0),  INT("ImportedItemCount", imported_count, LONG),
-    INT("ErrorCount", error_count, LONG),
-};
-static TABLE(import_description, "ImportTableDescription");
-#undef T
-
-#define T hf_describe_import_result
-static const struct field describe_import_result_list[] = {
-    STRUCT("ImportTableDescription", description, import_description, .rules = 0),
-};
-OP_TABLE(describe_import_result, "DescribeImportOutput");
 #undef T

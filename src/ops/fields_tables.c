@@ -30,11 +30,11 @@ ENUM(shard_filter_types, "[CHILD_SHARDS]", "CHILD_SHARDS");
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 #define T hf_attribute_definition
-static const struct field attribute_definition_list[] = {
+static const struct field hf__part_attribute_definition_list[] = {
     STR("AttributeName", name, REQUIRED, LENGTH(1, 255)),
     ENUMERATED("AttributeType", type, scalar_types, REQUIRED),
 };
-static TABLE(attribute_definition, "AttributeDefinition");
+TABLE(hf__part_attribute_definition, "AttributeDefinition");
 #undef T
 
 #define T hf_key_element
@@ -200,7 +200,7 @@ static TABLE(restore_summary, "RestoreSummary");
 
 #define T hf_table_description
 static const struct field hf__table_description_fields_list[] = {
-    STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
+    STRUCTS("AttributeDefinitions", attributes, hf__part_attribute_definition, .rules = 0),
     TABLE_NAME("TableName", name, .rules = 0),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, .rules = 0),
     ENUMERATED("TableStatus", status, hf__table_statuses, .rules = 0),
@@ -230,7 +230,7 @@ TABLE(hf__table_description_fields, "TableDescription");
 
 #define T hf_create_table
 static const struct field create_table_list[] = {
-    STRUCTS("AttributeDefinitions", attributes, attribute_definition, REQUIRED),
+    STRUCTS("AttributeDefinitions", attributes, hf__part_attribute_definition, REQUIRED),
     TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 255),
                .pattern = PATTERN_TABLE_NAME),
     STRUCTS("KeySchema", key_schema, hf__part_key_element, REQUIRED, LENGTH(1, 2)),
@@ -343,7 +343,7 @@ static TABLE(replica_update, "ReplicationGroupUpdate");
 
 #define T hf_update_table
 static const struct field update_table_list[] = {
-    STRUCTS("AttributeDefinitions", attributes, attribute_definition, .rules = 0),
+    STRUCTS("AttributeDefinitions", attributes, hf__part_attribute_definition, .rules = 0),
     TABLE_NAME("TableName", table, .rules = FIELD_NO_CHECK, LENGTH(3, 1024),
                .pattern = PATTERN_TABLE_NAME),
     ENUMERATED("BillingMode", billing, hf__billing_modes, .rules = 0),

@@ -112,6 +112,7 @@
 /* Parts and enums of fields_tables.c that others have members of, too. */
 extern const struct field_enum hf__billing_modes;
 extern const struct field_enum hf__table_statuses;
+extern const struct fields hf__part_attribute_definition;
 extern const struct fields hf__part_key_element;
 extern const struct fields hf__part_throughput;
 extern const struct fields hf__part_on_demand_throughput;

@@ -396,7 +396,7 @@ static void list(struct call *call)
     atomic_fetch_add(&fake->lists, 1);
     if (!hf_str_equal(param(call, "list-type"), HF_STR("2")))
         wrong(fake, "an old list");
-    if (!hf_str_equal(param(call, "delimiter"), HF_STR("/")))
+    if (!fake->deep_lists && !hf_str_equal(param(call, "delimiter"), HF_STR("/")))
         wrong(fake, "a list of all that is below");
     snprintf(text, size,
              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
@@ -408,7 +408,8 @@ static void list(struct call *call)
         if (!str_after(hf_str_from(object->key), prefix, &rest) ||
             (token.ptr && strncmp(object->key, token.ptr, token.len) <= 0 && !fake->same_page))
             continue;
-        if (memchr(rest.ptr, '/', rest.len)) /* one prefix, which counts and is not looked at */
+        if (!fake->deep_lists &&
+            memchr(rest.ptr, '/', rest.len)) /* one prefix, which counts and is not looked at */
             continue;
         if (sent == page) {
             more = true;

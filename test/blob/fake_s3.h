@@ -63,6 +63,7 @@ struct fake_s3 {
     int page;                    /* objects of a list; default 1000 */
     int slow_ms;                 /* of a GET */
     int slow_copy_ms;            /* of a copy */
+    bool deep_lists;             /* lists are of all that is below, as those of blobs are not */
     bool no_ranges;              /* Range is not known */
     bool no_conditions;          /* If-None-Match is not known */
     bool same_page;              /* a list that never ends */

@@ -329,10 +329,15 @@ static void do_services(struct script *s)
     refused(s, "UpdateTableReplicaAutoScaling", "ResourceNotFound", "{'TableName':'tab'}");
     refused(s, "DisableKinesisStreamingDestination", "Validation",
             "{'TableName':'tab','StreamArn':'arn:aws:kinesis:us-east-1:123456789012:stream/s'}");
-    refused(s, "ExportTableToPointInTime", "PointInTimeRecoveryUnavailable",
+    refused(s, "ExportTableToPointInTime", "this database has no buckets",
             "{'TableArn':'" ARN "tab','S3Bucket':'bucket'}");
     refused(s, "RestoreTableToPointInTime", "PointInTimeRecoveryUnavailable",
             "{'SourceTableName':'tab','TargetTableName':'copy'}");
+    refused(s, "ImportTable", "this database has no buckets",
+            "{'S3BucketSource':{'S3Bucket':'bucket'},'InputFormat':'CSV','TableCreationParameters':"
+            "{'TableName':'imported','AttributeDefinitions':[{'AttributeName':'pk','AttributeType':"
+            "'S'}],'KeySchema':[{'AttributeName':'pk','KeyType':'HASH'}],"
+            "'BillingMode':'PAY_PER_REQUEST'}}");
     refused(s, "DescribeExport", "ExportNotFound",
             "{'ExportArn':'" ARN "tab/export/01234567890123456'}");
     refused(s, "DescribeImport", "ImportNotFound",
@@ -721,7 +726,9 @@ TEST(prefix, what_other_services_do_is_renamed_too)
              "{'ImportArn':'" ARN "dev-a/import/1'}",
              "{'ImportTableDescription':{'ImportArn':'" ARN "dev-a/import/1','TableArn':'" ARN
              "dev-a'}}",
-             "{'ImportTableDescription':{'ImportArn':'" ARN "a/import/1','TableArn':'" ARN "a'}}");
+             "{'ImportTableDescription':{'ImportArn':'" ARN "a/import/1','TableArn':'" ARN "a',"
+             "'ErrorCount':0,'ProcessedSizeBytes':0,'ProcessedItemCount':0,"
+             "'ImportedItemCount':0}}");
     mirrored(&w, &m, "DescribeKinesisStreamingDestination", "{'TableName':'a'}",
              "{'TableName':'dev-a'}",
              "{'TableName':'dev-a','KinesisDataStreamDestinations':[{'StreamArn':"

@@ -242,8 +242,12 @@ static const struct operation operations[] = {
      .fails = HF_NOT_FOUND},
     {.name = "UpdateTableReplicaAutoScaling", .json = "{'TableName':'all'}", .fails = HF_NOT_FOUND},
     {.name = "ExportTableToPointInTime",
-     .json = "{'TableArn':'" ARN "','S3Bucket':'bucket'}",
-     .fails = HF_UNSUPPORTED},
+     .json = "{'TableArn':'" ARN "','S3Bucket':'bucket','ClientToken':'once'}"},
+    {.name = "ImportTable",
+     .json = "{'S3BucketSource':{'S3Bucket':'bucket'},'InputFormat':'CSV','ClientToken':'once',"
+             "'TableCreationParameters':{'TableName':'new','AttributeDefinitions':[{"
+             "'AttributeName':'pk','AttributeType':'S'}],'KeySchema':[{'AttributeName':'pk',"
+             "'KeyType':'HASH'}],'BillingMode':'PAY_PER_REQUEST'}}"},
     {.name = "RestoreTableToPointInTime",
      .json = "{'SourceTableName':'all','TargetTableName':'new'}",
      .fails = HF_UNSUPPORTED},

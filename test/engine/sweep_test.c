@@ -48,6 +48,7 @@ static void open_on(struct bench *b, struct hf__store *inner)
     b->w.options = (struct hf_engine_options){.size = sizeof(b->w.options),
                                               .env = test_env(b->t),
                                               .stream_shards = 1,
+                                              .buckets = HF_STR("dir:/dev/null"),
                                               .no_upkeep_thread = true};
     CHECK_OK(hf__engine_open_on(b->w.scope, b->store, &b->w.options, &b->w.db));
 }
@@ -143,7 +144,8 @@ static void add(struct hf__buf *buf, struct hf_str text)
             i += TABLE_ID_LEN;
         else if (ends_in(text, i, "\"ShardId\":\""))
             i += SHARD_ID_LEN;
-        else if (ends_in(text, i, "/backup/"))
+        else if (ends_in(text, i, "/backup/") || ends_in(text, i, "/export/") ||
+                 ends_in(text, i, "/import/"))
             i += BACKUP_ID_LEN;
     }
     hf__buf_put_byte(buf, '\n');
@@ -200,6 +202,8 @@ static struct hf_str dump(struct world *w)
     for (size_t i = 0; i < backups.backups_len; i++)
         add(&buf, world_ok(w, "DescribeBackup",
                            with_name(w, "{'BackupArn':'%.*s'}", backups.backups[i].arn).ptr));
+    add(&buf, world_ok(w, "ListExports", "{}"));
+    add(&buf, world_ok(w, "ListImports", "{}"));
     for (size_t i = 0; i < tables.tables_len; i++)
         add(&buf, world_call(w, "GetResourcePolicy",
                              with_name(w, "{'ResourceArn':'" ARN_OF "'}", tables.tables[i]).ptr));

@@ -24,12 +24,12 @@ DOCUMENT = os.path.join(HERE, "..", "..", "docs", "compatibility.md")
 # Always refused, whatever the request says besides what is needed to say so.
 REFUSED = {
     "CreateGlobalTable", "DescribeGlobalTableSettings", "DisableKinesisStreamingDestination",
-    "ExportTableToPointInTime", "RestoreTableToPointInTime", "UpdateGlobalTable",
+    "RestoreTableToPointInTime", "UpdateGlobalTable",
     "UpdateGlobalTableSettings", "UpdateTableReplicaAutoScaling",
 }
 # UnknownOperationException.
 UNKNOWN = {
-    "EnableKinesisStreamingDestination", "ImportTable", "UpdateKinesisStreamingDestination",
+    "EnableKinesisStreamingDestination", "UpdateKinesisStreamingDestination",
     "SearchVectors", "StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations",
     "CancelBulkOperation",
 }
@@ -69,10 +69,6 @@ ACCEPTED = {
     "ListTagsOfResource.NextToken": ({"ResourceArn": ARN}, "x"),
     "ListContributorInsights.NextToken": ({}, "x"),
     "ListContributorInsights.MaxResults": ({}, 1),
-    "ListExports.NextToken": ({}, "x"),
-    "ListExports.MaxResults": ({}, 1),
-    "ListImports.NextToken": ({}, "x" * 112),
-    "ListImports.PageSize": ({}, 1),
     "UpdateContributorInsights.ContributorInsightsMode": (
         {"TableName": "tab", "ContributorInsightsAction": "DISABLE"}, "THROTTLED_KEYS"),
     "UpdateContinuousBackups.RecoveryPeriodInDays": (

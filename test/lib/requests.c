@@ -192,8 +192,13 @@ static void restore_state(struct machine *m)
     MUST(!e->sequencer.first && e->catalog.len == state->tables_len);
     e->sequencer.next = state->next;
     e->sequencer.reserved = state->reserved;
-    for (size_t i = 0; i < state->tables_len; i++)
-        memcpy(e->catalog.tables[i]->counts, &state->counts[i], sizeof(state->counts[i]));
+    for (size_t i = 0; i < state->tables_len; i++) {
+        struct table_counts *counts = e->catalog.tables[i]->counts;
+        struct key_filter *keys = counts->keys; /* of this engine: it may find more than there is */
+
+        memcpy(counts, &state->counts[i], sizeof(*counts));
+        counts->keys = keys;
+    }
 }
 
 /* Time and randomness are the same for every input. */

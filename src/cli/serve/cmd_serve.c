@@ -295,7 +295,8 @@ static int open_database(struct serving *v)
                    .reserve_bytes = settings->reserve_bytes, .read_only = settings->read_only,
                    .stream_shards = (uint32_t)settings->stream_shards, .region = settings->region,
                    .account = settings->account, .max_tables = (uint32_t)settings->max_tables,
-                   .wording = (enum hf_wording)(settings->wording + 1)),
+                   .wording = (enum hf_wording)(settings->wording + 1),
+                   .buckets = settings->buckets),
         &v->engine);
 
     v->db = v->engine;

@@ -39,6 +39,7 @@ struct serve_settings {
     uint64_t memtable_bytes;
     uint64_t cache_bytes;
     bool compress;
+    struct hf_str buckets;
     uint64_t reserve_bytes; /* 0: by default */
     bool read_only;
     struct option_list init;

@@ -107,6 +107,12 @@ static const struct option_spec specs[] = {
     OPT_SIZE("reserve", reserve_bytes, KIB *KIB, 1024 * GIB,
              "Keep this much disk space free: below it only deletes are accepted. By default, what "
              "tables and their compaction may need."),
+    OPT_TEXT(
+        "buckets", "URL", buckets,
+        "Where the buckets of ExportTableToPointInTime and ImportTable are: dir:PATH, with a "
+        "folder for each bucket; s3://?endpoint=URL, a service that has them; s3://BUCKET/PREFIX, "
+        "with a folder for each. Without it those operations are refused.",
+        .env = "HOLDFAST_BUCKETS"),
     OPT_FLAG(
         "read-only", read_only,
         "Change nothing on disk and refuse writes with AccessDeniedException. Several servers can "

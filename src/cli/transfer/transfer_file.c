@@ -8,9 +8,9 @@
 #include "cli/transfer/transfer.h"
 
 #include "base/base.h"
+#include "base/md5.h"
 #include "cli/frame/output/json.h"
 #include "cli/frame/process/input.h"
-#include "cli/transfer/md5.h"
 
 #include <errno.h>
 #include <fcntl.h>

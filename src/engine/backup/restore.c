@@ -60,7 +60,7 @@ static enum hf_status restore_locked(struct hf_scope *s, struct engine *e,
                            "Backup is being used to restore another table: %.*s",
                            HF_FMT(request->backup_arn));
     TRY(hf__prepare_restore(s, request, backup->record.table, &table));
-    return hf__table_create(s, e, &table, backup, &result->table);
+    return hf__table_create(s, e, &table, &(struct table_origin){.backup = backup}, &result->table);
 }
 
 enum hf_status

@@ -496,6 +496,7 @@ static void swap_state(struct restore *r)
     for (size_t i = 0; i < e->backups.len; i++)
         e->backups.list[i]->from.env = &e->env; /* the view's goes with it */
     e->next_id = r->next_id;
+    atomic_fetch_add(&e->restores, 1);
     pthread_mutex_lock(&e->sequencer.lock);
     if (r->next > e->sequencer.next)
         e->sequencer.next = e->sequencer.reserved = r->next;

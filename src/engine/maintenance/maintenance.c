@@ -2,7 +2,8 @@
  * engine/maintenance/maintenance.c: the engine's own thread. About once a second, or when woken, it
  * does what is due: copying backups, filling restored tables, building indexes, expiring items,
  * trimming streams, dropping tokens, erasing the keys of what was deleted. hf_engine_upkeep() does
- * the same on the caller's thread; one round runs at a time.
+ * the same on the caller's thread; one round runs at a time. Of a database without threads it runs
+ * exports and imports, too.
  */
 #include "engine/maintenance/maintenance.h"
 #include "engine/backup/backups.h"
@@ -11,6 +12,7 @@
 #include "engine/maintenance/erase.h"
 #include "engine/maintenance/ttl.h"
 #include "engine/stream/streams.h"
+#include "engine/transfer/transfers.h"
 #include "engine/write/token.h"
 
 #include "base/cond_monotonic.h"
@@ -82,6 +84,8 @@ enum hf_status hf_engine_upkeep(struct hf_scope *s, struct hf_db *db,
     if (status == HF_OK)
         status = maintenance_round(s, e, report);
     pthread_mutex_unlock(&e->maintenance_lock);
+    if (status == HF_OK)
+        hf__transfers_run(s, e);
     return status;
 }
 

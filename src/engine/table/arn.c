@@ -1,6 +1,6 @@
 /*
  * engine/table/arn.c: ARNs of tables, arn:aws:dynamodb:<region>:<account>:table/<name>, and of
- * their backups, which have /backup/<id> behind that. An ARN of another partition, account or
+ * their backups, exports and imports, which have /backup/<id> and so on behind that. An ARN of another partition, account or
  * region must not lead to a table of ours that happens to have the same name.
  */
 #include "engine/table/catalog.h"
@@ -50,9 +50,9 @@ bool hf__arn_split(struct hf_str arn, struct table_arn *out)
     return arn_split_parts(arn, out) && memchr(out->name.ptr, '/', out->name.len) == NULL;
 }
 
-bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail)
+bool hf__arn_split_part(struct hf_str arn, struct hf_str mark, struct table_arn *out,
+                        struct hf_str *tail)
 {
-    const struct hf_str mark = HF_STR("/backup/");
     const char *at;
 
     if (!arn_split_parts(arn, out))
@@ -66,6 +66,11 @@ bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_st
     return out->name.len > 0 && tail->len > 0 &&
            memchr(out->name.ptr, '/', out->name.len) == NULL &&
            memchr(tail->ptr, '/', tail->len) == NULL;
+}
+
+bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail)
+{
+    return hf__arn_split_part(arn, HF_STR("/backup/"), out, tail);
 }
 
 enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,

@@ -16,6 +16,7 @@
 #include "engine/setting.h"
 #include "engine/stream/streams.h"
 #include "engine/table/schema.h"
+#include "engine/transfer/transfers.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 #include <holdfast/fence.h>
@@ -253,12 +254,17 @@ static enum hf_status look_up_any(struct hf_scope *s, struct engine *e, struct h
     return HF_OK;
 }
 
-/* A table that is still being restored cannot be used, as if it did not exist. */
+bool hf__table_filling(struct engine *e, const struct table *table)
+{
+    return table->record.restore_from || hf__transfers_fill(e, table);
+}
+
+/* A table that is still being filled cannot be used, as if it did not exist. */
 static enum hf_status look_up(struct hf_scope *s, struct engine *e, struct hf_str name,
                               struct table **table)
 {
     TRY(look_up_any(s, e, name, table));
-    if (*table && (*table)->record.restore_from)
+    if (*table && hf__table_filling(e, *table))
         *table = NULL;
     return HF_OK;
 }

@@ -25,6 +25,9 @@ enum hf_status hf__catalog_item_table(struct hf_scope *s, struct engine *e, stru
 enum hf_status hf__catalog_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                  struct table **table);
 
+/* Is it CREATING, as a backup is being restored into it, or files are being imported? */
+bool hf__table_filling(struct engine *e, const struct table *table);
+
 /* The same, with the errors of operations on backups. */
 enum hf_status hf__catalog_backup_table(struct hf_scope *s, struct engine *e, struct hf_str name,
                                         struct table **table);
@@ -87,7 +90,9 @@ struct table_arn {
 };
 bool hf__arn_is(struct hf_str text);
 bool hf__arn_split(struct hf_str arn, struct table_arn *out);
-/* The same of a backup's ARN; *tail is what follows "/backup/". */
+/* The same of what belongs to a table; *tail is what follows `part`, such as "/export/". */
+bool hf__arn_split_part(struct hf_str arn, struct hf_str part, struct table_arn *out,
+                        struct hf_str *tail);
 bool hf__arn_split_backup(struct hf_str arn, struct table_arn *out, struct hf_str *tail);
 enum hf_status hf__arn_check_account(struct hf_scope *s, const struct engine *e,
                                      struct hf_str account, struct hf_str arn);

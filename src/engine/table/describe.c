@@ -38,9 +38,9 @@ static enum hf_status describe_throughput(struct hf_scope *s, enum hf_billing bi
     return d->warm_throughput && (!of.units || d->throughput) ? HF_OK : hf__fail_nomem(s);
 }
 
-static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, int64_t now_us,
-                                       const struct hf_index_description *from, size_t len,
-                                       const struct hf_index_description **out)
+static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, bool filling,
+                                       int64_t now_us, const struct hf_index_description *from,
+                                       size_t len, const struct hf_index_description **out)
 {
     struct hf_index_description *copies;
 
@@ -58,7 +58,7 @@ static enum hf_status describe_indexes(struct hf_scope *s, struct table *table, 
         copies[i].size_bytes = count_shown(&index->counts->bytes);
         if (!index->local)
             TRY(describe_throughput(s, billing_of(table->record.description), now_us, &copies[i]));
-        if (!index->local && !table->record.restore_from) {
+        if (!index->local && !filling) {
             copies[i].status = index->building ? HF_TABLE_CREATING : HF_TABLE_ACTIVE;
             copies[i].backfilling = index->building ? HF_YES : HF_UNSET;
         }
@@ -89,12 +89,13 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
     const struct hf_table_description *stored = table->record.description;
     struct hf_table_description d = *stored;
     int64_t now_us = hf__env_wall_us(&e->env);
+    bool filling = hf__table_filling(e, table);
 
     d.status = HF_TABLE_ACTIVE;
     for (size_t i = 0; i < table->indexes_len; i++)
         if (table->indexes[i].building)
             d.status = HF_TABLE_UPDATING;
-    if (table->record.restore_from)
+    if (filling)
         d.status = HF_TABLE_CREATING;
     d.item_count = count_shown(&table->counts->table.items);
     d.size_bytes = count_shown(&table->counts->table.bytes);
@@ -105,9 +106,9 @@ enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct t
     if (!d.throughput || !d.warm_throughput)
         return hf__fail_nomem(s);
     TRY(hf__on_demand_merge(s, stored->on_demand_throughput, NULL, &d.on_demand_throughput));
-    TRY(describe_indexes(s, table, now_us, stored->local_indexes, d.local_indexes_len,
+    TRY(describe_indexes(s, table, filling, now_us, stored->local_indexes, d.local_indexes_len,
                          &d.local_indexes));
-    TRY(describe_indexes(s, table, now_us, stored->global_indexes, d.global_indexes_len,
+    TRY(describe_indexes(s, table, filling, now_us, stored->global_indexes, d.global_indexes_len,
                          &d.global_indexes));
     return copy_description(s, &d, out);
 }

@@ -1,7 +1,7 @@
 /*
  * engine/table/services.c: what other services and regions do for a table: global tables, Kinesis,
- * contributor insights, exports, imports. None of them exists on one machine, and nothing here
- * starts them; so tools for infrastructure, which ask for them, find that there are none.
+ * contributor insights. None of them exists on one machine, and nothing here starts them; so tools
+ * for infrastructure, which ask for them, find that there are none.
  */
 #include "engine/operations.h"
 #include "engine/table/catalog.h"
@@ -217,83 +217,4 @@ hf__engine_list_contributor_insights(struct hf_scope *s, struct engine *e,
     (void)result;
     TRY(hf__prepare_plain(s, HF_OP_LIST_CONTRIBUTOR_INSIGHTS, request));
     return request->table.ptr ? name_of(s, e, request->table, &name) : HF_OK;
-}
-
-/* ---- exports and imports -------------------------------------------------------------------- */
-
-static enum hf_status check_table_arn(struct hf_scope *s, struct hf_str arn)
-{
-    struct table_arn parts;
-
-    if (arn.ptr && !hf__arn_split(arn, &parts))
-        return hf__fail(s, HF_INVALID,
-                        "One or more parameter values were invalid: tableArn is not a valid ARN");
-    return HF_OK;
-}
-
-/* Is it the ARN of a table with this behind its name? */
-static bool is_part_arn(struct hf_str arn, struct hf_str part)
-{
-    return hf__arn_is(arn) && memmem(arn.ptr, arn.len, part.ptr, part.len) != NULL;
-}
-
-enum hf_status hf__engine_list_exports(struct hf_scope *s, struct engine *e,
-                                       const struct hf_list_exports *request,
-                                       struct hf_list_exports_result *result)
-{
-    (void)e;
-    (void)result;
-    TRY(hf__prepare_plain(s, HF_OP_LIST_EXPORTS, request));
-    return check_table_arn(s, request->table_arn);
-}
-
-enum hf_status hf__engine_describe_export(struct hf_scope *s, struct engine *e,
-                                          const struct hf_describe_export *request,
-                                          struct hf_describe_export_result *result)
-{
-    (void)e;
-    (void)result;
-    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_EXPORT, request));
-    if (!is_part_arn(request->arn, HF_STR("/export/")))
-        return hf__fail(s, HF_INVALID, "Invalid Export ARN");
-    return hf__fail_as(s, HF_NOT_FOUND, "ExportNotFoundException", "Export not found: %.*s",
-                       HF_FMT(request->arn));
-}
-
-/* An export needs the history of point-in-time recovery, which is always disabled. */
-enum hf_status
-hf__engine_export_table_to_point_in_time(struct hf_scope *s, struct engine *e,
-                                         const struct hf_export_table_to_point_in_time *request,
-                                         struct hf_export_table_to_point_in_time_result *result)
-{
-    struct table_arn parts;
-
-    (void)result;
-    TRY(hf__prepare_plain(s, HF_OP_EXPORT_TABLE_TO_POINT_IN_TIME, request));
-    if (!hf__arn_split(request->table_arn, &parts))
-        return hf__fail(s, HF_INVALID, "Invalid TableArn: Invalid Table ARN");
-    return hf__no_point_in_time(s, e, request->table_arn);
-}
-
-enum hf_status hf__engine_list_imports(struct hf_scope *s, struct engine *e,
-                                       const struct hf_list_imports *request,
-                                       struct hf_list_imports_result *result)
-{
-    (void)e;
-    (void)result;
-    TRY(hf__prepare_plain(s, HF_OP_LIST_IMPORTS, request));
-    return check_table_arn(s, request->table_arn);
-}
-
-enum hf_status hf__engine_describe_import(struct hf_scope *s, struct engine *e,
-                                          const struct hf_describe_import *request,
-                                          struct hf_describe_import_result *result)
-{
-    (void)e;
-    (void)result;
-    TRY(hf__prepare_plain(s, HF_OP_DESCRIBE_IMPORT, request));
-    if (!is_part_arn(request->arn, HF_STR("/import/")))
-        return hf__fail(s, HF_INVALID, "Invalid Import ARN");
-    return hf__fail_as(s, HF_NOT_FOUND, "ImportNotFoundException", "Import not found: %.*s",
-                       HF_FMT(request->arn));
 }

@@ -2,7 +2,8 @@
  * engine/table/tables.c: CreateTable and DeleteTable.
  *
  * A table exists from the moment its record is stored; there is no time in which it is "creating",
- * unless it is restored from a backup: then it is, until maintenance has filled it (restore.c).
+ * unless it is restored from a backup or files are imported into it: then it is, until it is filled
+ * (backup/restore.c, transfer/import.c).
  * Deleting removes the record and records what belonged to it, which maintenance erases (erase.c);
  * so a crash leaves either the whole table or nothing of it that anyone can see.
  */
@@ -17,6 +18,7 @@
 #include "engine/table/catalog.h"
 #include "engine/table/schema.h"
 #include "engine/table/throughput.h"
+#include "engine/transfer/transfers.h"
 #include "ops/prepare.h"
 #include "store/store.h"
 
@@ -154,7 +156,7 @@ static enum hf_status add_restore(struct hf_scope *s, struct creating *c,
 }
 
 static enum hf_status make_table(struct hf_scope *s, struct engine *e,
-                                 const struct hf_create_table *r, const struct backup *backup,
+                                 const struct hf_create_table *r, struct table_origin *origin,
                                  struct creating *c, struct table **table,
                                  const struct hf_table_description **out)
 {
@@ -183,20 +185,25 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
     TRY(hf__catalog_reserve(s, e));
     TRY(add_indexes(s, e, c));
     TRY(add_settings(s, e, c));
-    if (backup)
-        TRY(add_restore(s, c, backup));
+    if (origin && origin->backup)
+        TRY(add_restore(s, c, origin->backup));
     hf__catalog_put_record(s, &c->batch, &c->record);
     TRY(hf__table_new(s, e, &c->record, NULL, table));
     status = HF_OK;
-    if (!backup) {
+    if (!origin || !origin->backup) {
         (*table)->counts->keys = hf__row_filter_new(&e->env, e->key_filter_bytes);
         status = (*table)->counts->keys ? HF_OK : hf__fail_nomem(s);
     }
     if (status == HF_OK)
         status = hf__table_describe(s, e, *table, out);
+    if (status == HF_OK && origin && origin->import)
+        status = hf__transfers_record_import(s, e, &c->batch, &c->record, origin->import,
+                                             &origin->transfer);
     if (status == HF_OK)
         status = hf__catalog_commit(s, e, &c->batch);
     if (status != HF_OK) {
+        if (origin)
+            hf__transfers_free_one(e, origin->transfer);
         hf__table_free(e, *table, true);
         *table = NULL;
     }
@@ -204,7 +211,7 @@ static enum hf_status make_table(struct hf_scope *s, struct engine *e,
 }
 
 enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
-                                const struct hf_create_table *request, const struct backup *backup,
+                                const struct hf_create_table *request, struct table_origin *origin,
                                 const struct hf_table_description **out)
 {
     struct creating c = {.request = NULL};
@@ -217,7 +224,7 @@ enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
         return hf__fail(s, HF_LIMIT,
                         "Subscriber limit exceeded: There is a limit of %u tables per subscriber",
                         e->max_tables);
-    status = make_table(s, e, request, backup, &c, &table, out);
+    status = make_table(s, e, request, origin, &c, &table, out);
     if (c.stream) {
         hf__stream_finish_change(e, c.stream, status == HF_OK);
         if (status == HF_OK)
@@ -239,8 +246,8 @@ static enum hf_status create_locked(struct hf_scope *s, struct engine *e,
     there = hf__catalog_find(e, name);
     if (there)
         return hf__fail(s, HF_IN_USE,
-                        there->record.restore_from ? "Table is being used: %.*s"
-                                                   : "Table already exists: %.*s",
+                        hf__table_filling(e, there) ? "Table is being used: %.*s"
+                                                    : "Table already exists: %.*s",
                         HF_FMT(name));
     return hf__table_create(s, e, request, NULL, &result->table);
 }
@@ -287,22 +294,22 @@ static enum hf_status describe_deleted(struct hf_scope *s, const struct table *t
     return HF_OK;
 }
 
-static enum hf_status delete_locked(struct hf_scope *s, struct engine *e, struct table *table)
+enum hf_status hf__table_delete(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                struct table *table)
 {
-    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     enum hf_status status;
 
     ASSERT_SCHEMA_WRITTEN(e);
     assert(!table->record.restore_from);
-    hf__catalog_delete_record(s, &batch, table->name);
-    hf__erase_later(&batch, SPACE_ITEM, table->id);
+    hf__catalog_delete_record(s, batch, table->name);
+    hf__erase_later(batch, SPACE_ITEM, table->id);
     if (table->ttl_id)
-        hf__erase_later(&batch, SPACE_EXPIRY, table->ttl_id);
+        hf__erase_later(batch, SPACE_EXPIRY, table->ttl_id);
     for (size_t i = 0; i < table->indexes_len; i++)
-        hf__erase_later(&batch, SPACE_INDEX, table->indexes[i].id);
+        hf__erase_later(batch, SPACE_INDEX, table->indexes[i].id);
     if (table->stream)
-        TRY(hf__stream_disable(s, e, &batch, table->stream));
-    status = hf__catalog_commit(s, e, &batch);
+        TRY(hf__stream_disable(s, e, batch, table->stream));
+    status = hf__catalog_commit(s, e, batch);
     if (table->stream)
         hf__stream_finish_change(e, table->stream, status == HF_OK);
     if (status == HF_OK)
@@ -314,13 +321,14 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
                                        const struct hf_delete_table *request,
                                        struct hf_delete_table_result *result)
 {
+    struct store_batch batch = {.ops = {.scope = s}, .frees = true};
     struct table *table;
     enum hf_status status;
 
     TRY(hf__prepare_plain(s, HF_OP_DELETE_TABLE, request));
     hf__schema_lock(e);
     status = hf__catalog_any_table(s, e, request->table, &table);
-    if (status == HF_OK && table->record.restore_from)
+    if (status == HF_OK && hf__table_filling(e, table))
         status = hf__fail(s, HF_IN_USE,
                           "Attempt to change a resource which is still in use: Table is being "
                           "created: %.*s",
@@ -332,7 +340,7 @@ enum hf_status hf__engine_delete_table(struct hf_scope *s, struct engine *e,
     if (status == HF_OK)
         status = describe_deleted(s, table, hf__env_wall_us(&e->env), &result->table);
     if (status == HF_OK)
-        status = delete_locked(s, e, table);
+        status = hf__table_delete(s, e, &batch, table);
     pthread_rwlock_unlock(&e->schema);
     return status == HF_OK ? hf__engine_wait_durable(s, e, hf__store_written(e->store)) : status;
 }

@@ -8,6 +8,7 @@
 #include "engine/table/schema.h"
 
 struct backup;
+struct transfer;
 
 /* What DescribeTable answers, in the scope; after hf__counts_refresh(), if counts may be due. */
 enum hf_status hf__table_describe(struct hf_scope *s, struct engine *e, struct table *table,
@@ -17,11 +18,22 @@ enum hf_status hf__describe_new_index(struct hf_scope *s, struct engine *e, stru
                                       const struct hf_index *index, bool local,
                                       enum hf_billing billing, struct hf_index_description *out);
 
-/* A new table, ACTIVE at once, or CREATING until it is filled from `backup`. The
- * caller holds the schema lock for writing. */
+/* What a new table is filled from. */
+struct table_origin {
+    const struct backup *backup;          /* NULL: from none */
+    const struct hf_import_table *import; /* NULL: by none */
+    struct transfer *transfer;            /* result: the import's, to be added; or NULL */
+};
+
+/* A new table, ACTIVE at once, or CREATING until it is filled; `origin` may be NULL. The caller holds the
+ * schema lock for writing, here and below. */
 enum hf_status hf__table_create(struct hf_scope *s, struct engine *e,
-                                const struct hf_create_table *request, const struct backup *backup,
+                                const struct hf_create_table *request, struct table_origin *origin,
                                 const struct hf_table_description **out);
+
+/* Remove a table, with what else is in the batch. */
+enum hf_status hf__table_delete(struct hf_scope *s, struct engine *e, struct store_batch *batch,
+                                struct table *table);
 
 /* ---- policies.c, continuous.c --------------------------------------------------------------- */
 

@@ -29,7 +29,7 @@ static enum hf_status find_by_arn(struct hf_scope *s, struct engine *e, struct h
     if (!hf_str_equal(parts.region, e->region))
         return fail_arn(s, arn);
     *table = hf__catalog_find(e, parts.name);
-    if (!*table || (*table)->record.restore_from)
+    if (!*table || hf__table_filling(e, *table))
         return hf__fail(s, HF_NOT_FOUND,
                         "Requested resource not found: ResourceArn: %.*s not found", HF_FMT(arn));
     return HF_OK;

@@ -25,8 +25,8 @@ import support  # noqa: E402
 
 MODULES = ["case_" + name for name in (
     "tables", "values", "items", "updates", "conditions", "reads", "indexes", "batches",
-    "transactions", "statements", "backups", "resource", "streams", "expiry", "faults",
-    "snapshots", "raw", "access", "starts", "restarts", "crowds", "emitting")]
+    "transactions", "transfers", "statements", "backups", "resource", "streams", "expiry",
+    "faults", "snapshots", "raw", "access", "starts", "restarts", "crowds", "emitting")]
 
 
 class Result(unittest.TestResult):

@@ -1,11 +1,11 @@
 /*
- * cli/transfer/md5.c: MD5. See md5.h.
+ * base/md5.c: MD5. See md5.h.
  *
  * 64 steps over each block of 64 bytes. In step i one of four functions mixes three words; a word of the
  * block and a constant are added, and the sum is rotated. The constants are the sines of 1 to 64, times
  * 2^32; a table of them is shorter than computing them without rounding errors.
  */
-#include "cli/transfer/md5.h"
+#include "base/md5.h"
 
 #include "base/base.h"
 #include "base/base64.h"

@@ -1,9 +1,9 @@
 /*
- * cli/transfer/md5.h: MD5 (RFC 1321), by which AWS's exports name what their files have to be. It protects
+ * base/md5.h: MD5 (RFC 1321), by which AWS's exports name what their files have to be. It protects
  * against accidents, not against people.
  */
-#ifndef HF_CLI_TRANSFER_MD5_H
-#define HF_CLI_TRANSFER_MD5_H
+#ifndef HF_BASE_MD5_H
+#define HF_BASE_MD5_H
 
 #include <stddef.h>
 #include <stdint.h>
