@@ -213,8 +213,8 @@ struct hf_backup_restore_options {
 
 /*
  * Make the directory `path`, which must not be there, with the database as it was at a moment:
- * everything that was acknowledged by then is in it, but for a tenth of a second before it, and
- * nothing that was begun after it. Objects are verified before they are used, and `path` is there
+ * everything that was acknowledged by then is in it, but for a tenth of a second before it (longer,
+ * where a thread had to wait for a processor), and nothing that was begun after it. Objects are verified before they are used, and `path` is there
  * when all of it is, and durable. (While it is made it is PATH.restoring; what a killed restore
  * left there is removed.) The new database has an id of its own, and needs a place of its own for
  * its backups. `report` may be NULL.
