@@ -328,7 +328,7 @@ class Variables(Case):
         for name, value in options:
             variable = "HOLDFAST_SERVE_" + name.upper().replace("-", "_")
             said = self.refused(2, "--no-such-option", env=clean_env(**{variable: "wrong"}))
-            any_text = value in ("ADDRESS", "NAME", "ORIGINS", "FILE", "DIR", "PATH")
+            any_text = value in ("ADDRESS", "NAME", "ORIGINS", "FILE", "DIR", "PATH", "URL", "PLACE")
             if not any_text and (name, value) != ("account", "NUMBER"):
                 self.assertIn(f"{variable}: ", said)
 

@@ -111,8 +111,7 @@ static const struct option_spec specs[] = {
         "buckets", "URL", buckets,
         "Where the buckets of ExportTableToPointInTime and ImportTable are: dir:PATH, with a "
         "folder for each bucket; s3://?endpoint=URL, a service that has them; s3://BUCKET/PREFIX, "
-        "with a folder for each. Without it those operations are refused.",
-        .env = "HOLDFAST_BUCKETS"),
+        "with a folder for each. Without it those operations are refused."),
     OPT_FLAG(
         "read-only", read_only,
         "Change nothing on disk and refuse writes with AccessDeniedException. Several servers can "

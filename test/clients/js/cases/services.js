@@ -254,12 +254,11 @@ test('there is no replica auto scaling', () =>
     fails(api.DescribeTableReplicaAutoScaling({ TableName: T }), dynamodb.ResourceNotFoundException,
         `Global table with name: '${T}' does not exist.`));
 test('no table has recovery to a point in time', () =>
-    fails(api.ExportTableToPointInTime({ TableArn: arn, S3Bucket: 'bucket' }), dynamodb.PointInTimeRecoveryUnavailableException,
+    fails(api.ExportTableToPointInTime({ TableArn: arn, S3Bucket: 'bucket', ExportTime: new Date(1e12) }), dynamodb.PointInTimeRecoveryUnavailableException,
         `Point in time recovery is not enabled for table '${T}'`));
 test('an operation that the server does not have', async () => {
-    const error = await fails(api.ImportTable({
-        S3BucketSource: { S3Bucket: 'bucket' }, InputFormat: 'DYNAMODB_JSON',
-        TableCreationParameters: { TableName: 'imported', AttributeDefinitions: [], KeySchema: [] },
+    const error = await fails(api.UpdateKinesisStreamingDestination({
+        TableName: T, StreamArn: 'arn:aws:kinesis:us-east-1:123456789012:stream/s',
     }), 'UnknownOperationException');
     eq(error.$metadata.httpStatusCode, 400);
 });
