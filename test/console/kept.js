@@ -277,7 +277,7 @@ test('an event whose answer is lost is there once, however often it is sent', as
     await d.getByText('The server does not answer.').waitFor();
     await d.getByLabel('Key', { exact: true }).fill('second');
     await button(d, 'Emit').click();
-    await d.getByText('An earlier try has emitted it already').waitFor();
+    await d.getByText('An earlier try has already emitted it, as the form was then').waitFor();
     eq((await list()).map(([key]) => key), ['first', 'k']);
 
     /* Another form is another event, of the same content. */
