@@ -93,8 +93,8 @@ struct hf_backup_health {
 HF_API void hf_backup_health(struct hf_db *db, struct hf_backup_health *health);
 
 /*
- * Wait until everything that is durable at the moment of the call was shipped, and the first
- * snapshot was taken.
+ * Wait until everything that is durable at the moment of the call was shipped, and the snapshot that
+ * a restore of it begins with was taken. A restore to the newest moment has it from then on.
  *
  * HF_TIMEOUT, HF_CANCELED  by the scope
  * HF_LOST                  another process ships to the place

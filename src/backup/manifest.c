@@ -17,6 +17,21 @@ const struct backup_epoch *hf__chain_epoch_of(const struct manifest *m, uint64_t
     return NULL;
 }
 
+const struct backup_epoch *hf__chain_break_behind(const struct manifest *m, uint64_t epoch)
+{
+    for (size_t i = 0; i < manifest_epochs(m); i++)
+        if (manifest_epoch(m, i)->epoch > epoch && !manifest_epoch(m, i)->joined)
+            return manifest_epoch(m, i);
+    return NULL;
+}
+
+bool hf__chain_has_base(const struct manifest *m)
+{
+    size_t len = manifest_snapshots(m);
+
+    return len && !hf__chain_break_behind(m, manifest_snapshot(m, len - 1)->epoch);
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void put_u64(struct hf__buf *to, uint64_t number)

@@ -90,6 +90,12 @@ static inline struct backup_snapshot *manifest_snapshot(const struct manifest *m
 /* The epoch that the segment with this seq belongs to; NULL: none that is known. */
 const struct backup_epoch *hf__chain_epoch_of(const struct manifest *m, uint64_t seq);
 
+/* The first epoch behind `epoch` that is not joined; NULL: none. */
+const struct backup_epoch *hf__chain_break_behind(const struct manifest *m, uint64_t epoch);
+
+/* Does the newest snapshot, with the segments behind it, make the end of the chain? */
+bool hf__chain_has_base(const struct manifest *m);
+
 /* The object of a manifest, in a buffer of the scope. */
 enum hf_status hf__chain_manifest_make(struct hf_scope *s, const struct form *form,
                                        const struct manifest *m, struct hf_bytes *object);

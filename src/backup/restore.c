@@ -69,15 +69,6 @@ static const char *time_text(struct hf_scope *s, int64_t us)
     return said ? said : "?";
 }
 
-/* The first epoch behind `epoch` that is not joined; NULL: none. */
-static const struct backup_epoch *break_behind(const struct manifest *m, uint64_t epoch)
-{
-    for (size_t i = 0; i < manifest_epochs(m); i++)
-        if (manifest_epoch(m, i)->epoch > epoch && !manifest_epoch(m, i)->joined)
-            return manifest_epoch(m, i);
-    return NULL;
-}
-
 /* Until when the segments before a place in the chain are whole, as their names say. */
 static int64_t whole_until(const struct chain *chain, uint64_t seq, int64_t at_least_us)
 {
@@ -95,7 +86,7 @@ static int64_t whole_until(const struct chain *chain, uint64_t seq, int64_t at_l
 /* The last moment that a snapshot and what is behind it can make. */
 static int64_t newest_from(const struct chain *chain, const struct backup_snapshot *snapshot)
 {
-    const struct backup_epoch *ends = break_behind(&chain->manifest, snapshot->epoch);
+    const struct backup_epoch *ends = hf__chain_break_behind(&chain->manifest, snapshot->epoch);
     int64_t newest = hf__chain_newest(chain);
 
     if (ends)
@@ -319,7 +310,7 @@ static enum hf_status apply_changes(struct hf_scope *s, struct reading *r,
                                     const struct backup_snapshot *is, int64_t at_us)
 {
     const struct chain *chain = &r->backup->chain;
-    const struct backup_epoch *ends = break_behind(&chain->manifest, is->epoch);
+    const struct backup_epoch *ends = hf__chain_break_behind(&chain->manifest, is->epoch);
     struct applying a = {.above = is->last, .at_us = at_us};
     struct chain_walk walk;
     bool found = true;

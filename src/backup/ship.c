@@ -524,11 +524,12 @@ static bool is_done(struct hf__shipper *sh, uint64_t upto)
 
 enum hf_status hf__ship_wait(struct hf_scope *s, struct hf__shipper *shipper)
 {
-    uint64_t upto = hf__store_durable(shipper->store);
     enum hf_status status = HF_OK;
+    uint64_t upto;
 
     hf__ship_mark(shipper);
     pthread_mutex_lock(&shipper->lock);
+    upto = shipper->marked.change; /* all of a moment: a restore to a part of one is not possible */
     while (status == HF_OK && !is_done(shipper, upto)) {
         if (shipper->status.state == HF_BACKUP_FENCED) {
             status = hf__fail(s, HF_LOST, "another process ships to %.*s now",

@@ -216,15 +216,17 @@ static enum hf_status epoch_put(struct hf_scope *s, struct hf__shipper *sh)
     return note_write(s, sh);
 }
 
-/* The chain goes on from here: what is in memory follows it. */
-static void follow_chain(struct hf__shipper *sh, uint64_t base, bool joined)
+/* The chain goes on from here: what is in memory follows it. An epoch that broke the chain may have
+ * ended before its snapshot: then one that is joined to it needs that one as well. */
+static void follow_chain(struct hf__shipper *sh, uint64_t base)
 {
     const struct manifest *m = &sh->manifest;
     size_t snapshots = manifest_snapshots(m);
+    bool has_base = hf__chain_has_base(m);
 
     sh->changes = (struct store_changes){.after = base};
     sh->segment.len = 0;
-    sh->wants_snapshot = !joined || !snapshots;
+    sh->wants_snapshot = !has_base;
     pthread_mutex_lock(&sh->lock);
     sh->shipped = base;
     for (size_t i = 0; i < sh->marks_len; i++) {
@@ -240,7 +242,7 @@ static void follow_chain(struct hf__shipper *sh, uint64_t base, bool joined)
     sh->status.state = HF_BACKUP_SHIPPING;
     sh->status.epoch = m->epoch;
     sh->status.segments = m->tail.seq;
-    sh->status.snapshots = joined ? snapshots : 0;
+    sh->status.snapshots = has_base ? snapshots : 0;
     sh->status.newest_us = m->to_us;
     sh->status.oldest_us = snapshots ? manifest_snapshot(m, 0)->time_us : 0;
     sh->status.snapshot_us = snapshots ? manifest_snapshot(m, snapshots - 1)->time_us : 0;
@@ -284,7 +286,7 @@ static enum hf_status attach_to(struct hf_scope *s, struct hf__shipper *sh,
         base = tail.last;
     TRY(epoch_begin(s, sh, chain, &tail, joined, base));
     TRY(epoch_put(s, sh));
-    follow_chain(sh, base, joined);
+    follow_chain(sh, base);
     if (chain->found && !joined)
         hf__env_log(&sh->env, HF_LOG_WARNING,
                     "backup to %.*s: what is there does not go on with this database's journal: "

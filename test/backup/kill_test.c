@@ -15,7 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RUNS = 24, WRITES = 60, REPORT_MAX = 64 };
+#include "base/kill.h"
+
+enum {
+    RUNS = 24,
+    WRITES = 60,
+    REPORT_MAX = 64,
+    CLOSE_MS =
+        60000 /* a close ships the rest, however busy the machine is: this only ends a hang */
+};
 
 struct report {
     char kind; /* 'd': durable, 's': shipped, 'o': opened */
@@ -66,11 +74,13 @@ CHILD(backup_writer)
     struct hf_backup_options o = {.size = sizeof(o),
                                   .to = hf_str_from(args[1]),
                                   .window_ms = 50,
-                                  .snapshot_ms = 1000};
+                                  .snapshot_ms = 1000,
+                                  .close_ms = CLOSE_MS};
     struct hf__shipper *shipper;
     struct hf__store *store;
     uint64_t n = 0;
 
+    hf__kill_at(args[2]);
     if (hf__store_open_disk(s, NULL, hf_str_from(args[0]), &options, &store) != HF_OK ||
         hf__ship_fill(s, &o, &ship.user) != HF_OK ||
         hf__ship_open(s, NULL, store, &ship, &shipper) != HF_OK)
@@ -167,7 +177,7 @@ TEST(backup_kill, what_was_shipped_is_in_every_restore)
     rig.url = hf_scope_format(rig.s, "dir:%s", place);
     for (uint32_t run = 0; run < runs; run++) {
         const char *url = rig.url.ptr;
-        const char *point = points[run % ARRAY_LEN(points)];
+        const char *point = points[run % ARRAY_LEN(points)], *kill_at = "";
         uint64_t stop_at = 0;
         int out, status;
 
@@ -175,14 +185,11 @@ TEST(backup_kill, what_was_shipped_is_in_every_restore)
 
         placed += strcmp(point, "after_epoch") == 0 || strcmp(point, "object_placed") == 0;
         if (*point)
-            setenv(
-                "HF_KILL_AT",
-                hf_scope_format(rig.s, "%s:%u", point, 1 + (unsigned)test_random_below(t, 5)).ptr,
-                1);
+            kill_at =
+                hf_scope_format(rig.s, "%s:%u", point, 1 + (unsigned)test_random_below(t, 5)).ptr;
         else
             stop_at = ledger.lines + 1 + test_random_below(t, WRITES);
-        pid = test_child("backup_writer", (const char *[]){path, url, NULL}, &out);
-        unsetenv("HF_KILL_AT");
+        pid = test_child("backup_writer", (const char *[]){path, url, kill_at, NULL}, &out);
         take_lines(&ledger, out, stop_at, pid);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||

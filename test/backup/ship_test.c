@@ -117,6 +117,36 @@ TEST(backup_ship, changes_that_were_made_without_it_break_the_chain)
     rig_end(&rig);
 }
 
+/* An epoch that breaks the chain ends before its snapshot. The next one goes on with it, and has to
+ * take that snapshot: until then nothing behind the break can be restored. */
+TEST(backup_ship, the_snapshot_behind_a_break_is_taken_by_a_later_epoch)
+{
+    struct rig rig;
+
+    rig_begin(t, &rig);
+    rig_open(&rig);
+    rig_put(&rig, 0, 1);
+    ship_all(&rig);
+    rig_close(&rig);
+    CHECK(unlink(hf_scope_format(rig.s, "%s/backup", rig.path).ptr) == 0);
+    for (uint32_t i = 2; i < 4; i++) { /* the first breaks the chain; a close takes no snapshot */
+        rig_open(&rig);
+        rig_put(&rig, 0, i);
+        rig_close(&rig);
+        CHECK_INT(1, info_of(&rig).snapshots);
+        CHECK(info_of(&rig).newest_us < rig.now.at_us);
+    }
+    rig_open(&rig);
+    rig_put(&rig, 0, 4);
+    ship_all(&rig);
+    CHECK_OK(hf__ship_wait(rig.s, rig.shipper)); /* it says that the change is safe */
+    CHECK_INT(2, info_of(&rig).snapshots);
+    CHECK_OK(rig_verify(&rig, NULL));
+    CHECK(info_of(&rig).newest_us >= rig.now.at_us);
+    rig_check_moment(&rig, info_of(&rig).newest_us);
+    rig_end(&rig);
+}
+
 /* A place that is away for long: the journal is kept up to its limit, then there is a new snapshot. */
 TEST(backup_ship, a_journal_that_is_not_kept_any_longer)
 {
