@@ -5,6 +5,7 @@
 #include "store/store.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -189,21 +190,27 @@ static uint64_t journal_bytes(struct fixture *f, struct timespec since, int *mad
     return sum;
 }
 
-/* Filling a file with zeros costs as much as writing it: when all are there, none is made. */
+/*
+ * Filling a file with zeros costs as much as writing it: when all are there, none is made. Maintenance
+ * that comes late has one more made, and on a busy machine it may come late several times: such a
+ * round says nothing, and the next one is looked at. A journal that makes its files does so in all.
+ */
 TEST(store_journal_files, synced_files_are_used_again)
 {
+    enum { ROUNDS = 12 };
     struct timespec since;
     struct fixture f;
-    int made;
+    int made = INT_MAX;
 
     begin(t, &f, STORE_SYNC_FULL);
-    for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
-        CHECK_OK(put_hot(f.s, f.store, n));
-    clock_gettime(CLOCK_REALTIME, &since);
-    for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
-        CHECK_OK(put_hot(f.s, f.store, n));
-    journal_bytes(&f, since, &made);
-    CHECK(made <= 2); /* maintenance that comes late has one more made */
+    for (int round = 0; round < 1 + ROUNDS && made > 2; round++) {
+        clock_gettime(CLOCK_REALTIME, &since);
+        for (uint32_t n = 0; n < 6 * (SYNCED + 1) * WRITES_OF_FILE; n++)
+            CHECK_OK(put_hot(f.s, f.store, n));
+        if (round > 0) /* the first one makes them */
+            journal_bytes(&f, since, &made);
+    }
+    CHECK(made <= 2);
     fixture_close(&f);
 }
 
