@@ -57,8 +57,10 @@ static pthread_once_t database_made = PTHREAD_ONCE_INIT;
  * does. */
 pthread_rwlock_t hf__rocksdb_in_use = PTHREAD_RWLOCK_INITIALIZER;
 atomic_bool hf__rocksdb_ended;       /* RocksDB must not be called any more */
+enum { LEFT_MAX = 64 };              /* threads that work at the exit leave one or two each */
 static rocksdb_t *_Atomic left_open; /* so that leak checkers find these */
-static const rocksdb_snapshot_t *_Atomic left_snapshot;
+static const rocksdb_snapshot_t *_Atomic left_snapshots[LEFT_MAX];
+static atomic_uint left_len;
 
 static void note_end(void)
 {
@@ -149,7 +151,7 @@ void hf__rocksdb_release(rocksdb_t *db, const rocksdb_snapshot_t *snapshot)
 {
     pthread_rwlock_rdlock(&hf__rocksdb_in_use);
     if (atomic_load(&hf__rocksdb_ended)) /* releasing one may start a compaction */
-        atomic_store(&left_snapshot, snapshot);
+        atomic_store(&left_snapshots[atomic_fetch_add(&left_len, 1) % LEFT_MAX], snapshot);
     else
         rocksdb_release_snapshot(db, snapshot);
     pthread_rwlock_unlock(&hf__rocksdb_in_use);
