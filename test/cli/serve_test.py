@@ -297,11 +297,12 @@ class Serving(InDirectory):
         for args, threads in (["--in-memory"], 7), (["--db-path", self.path("db")], 9):
             with Server("--port", "0", "--loops", "3", *args,
                         preexec_fn=lambda: os.nice(3)) as server:
-                # A loop takes its turn when its thread first runs, which may be after the others serve.
+                # A thread takes its turn, and a worker its priority, when it first runs, which may be after others serve.
                 end = time.monotonic() + WAIT_S
                 while True:
                     seen = turns(server.process.pid)
                     if ([turn for _, turn in seen].count(100000) >= threads
+                            and [nice for nice, _ in seen].count(mine + 8) >= 4
                             or time.monotonic() > end):
                         break
                     time.sleep(0.02)
